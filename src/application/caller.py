@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from baton.domain.access.group import TokenClaims
@@ -21,6 +22,13 @@ class GivenApproval:
         return self.policy_ids if command_name == self.command_name else frozenset()
 
 
+class Lease(NamedTuple):
+    """The right to do for all processes what one does at a time; whoever takes over begins another term."""
+
+    lock: int
+    term: int
+
+
 @dataclass(frozen=True)
 class Caller:
     """Who is calling, through which surface, as part of which work: the envelope of every command and query."""
@@ -35,6 +43,7 @@ class Caller:
     claims: TokenClaims | None = field(default=None, repr=False, compare=False)  # what its token says, for this call alone
     proven_group_ids: frozenset[UUID] = frozenset()  # the groups that its token told when it began what is gone on with
     approval: GivenApproval | None = None  # of the proposal that is carried out; no transport can say so
+    lease: Lease | None = None  # under which the service acts for all its processes
 
     @classmethod
     def system(cls, correlation_id: UUID) -> "Caller":

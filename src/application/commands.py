@@ -223,6 +223,7 @@ class Commands:
         decided = await self._decide(unit, command, call, target_id)
         batch = decided.batch
         batch.facts = unit.facts if operation.gated else None
+        batch.lease = caller.lease
         result = CommandResult(decided.status, decided.body, unit.position, decided.replayed)
         if claim is not None:
             batch.outcome = (claim, result)

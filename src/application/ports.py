@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from baton.application.caller import Caller
+from baton.application.caller import Caller, Lease
 from baton.application.fold_cache import FoldCache
 from baton.domain.agent.agent import SpentAmounts
 from baton.domain.agent.reactions import OpenItem
@@ -123,6 +123,7 @@ class Batch:
     entries: list[Enter] = field(default_factory=list)
     outcome: tuple[KeyClaim, CommandResult] | None = None
     facts: FactsRead | None = None  # what must still stand when it is written, its own streams apart
+    lease: Lease | None = None  # what its writer must still hold
 
     @property
     def empty(self) -> bool:
@@ -274,6 +275,10 @@ class WorkProgress:
     done: float
     total: float | None
     message: str
+
+
+class LeaseLostError(Exception):
+    """Another process leads now, and nothing was written; what was led here ends."""
 
 
 class EngineUnavailableError(Unavailable):

@@ -175,6 +175,8 @@ class Settings(BaseSettings):
     """Where the identifier of an asset leads, with `{asset_id}`; unset, to /assets/ under PUBLIC_BASE_URL."""
     enclosure_observation_ttl_seconds: Annotated[int, Field(ge=1, le=86400)] = 120
     """After this long without an observation an enclosure counts as Unknown, whatever was observed last."""
+    monitored_permit_ttl_seconds: Annotated[int, Field(ge=1, le=86400)] = 10
+    """The same where the service's own monitor watches, which confirms a permit every 3 s while it is connected."""
     control_routes: tuple[plant.ControlRoute, ...] = ()
     """Which control system serves which addresses, as a JSON list; without one, all signals are in memory."""
     control_writes_enabled: bool = True

@@ -52,9 +52,15 @@ from baton.infrastructure.compute.local_process import AccountUnusableError, Job
 from baton.infrastructure.control.routes import AdapterMissingError, open_control
 from baton.infrastructure.decide.configured import ConfiguredDeciders
 from baton.infrastructure.plugins import PluginUnusableError, installed_actions, load_named_plugins
-from baton.infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK, lead, mark_settled
+from baton.infrastructure.postgres.leadership import (
+    MONITOR_LOCK,
+    REACTIONS_LOCK,
+    SCHEDULES_LOCK,
+    Leadership,
+    lead,
+    mark_settled,
+)
 from baton.infrastructure.postgres.ledger import PostgresConductProgress, PostgresLedger
-from baton.infrastructure.postgres.pool import Connection
 from baton.infrastructure.temporal.attributes import add_missing_attributes
 from baton.infrastructure.temporal.engine import TASK_QUEUE, connect, worker_deployment
 from baton.infrastructure.temporal.interceptors import CallerInterceptor
@@ -72,7 +78,7 @@ from baton.workflows.tasks import TaskWorkflow
 
 log = structlog.get_logger()
 Running = AbstractAsyncContextManager[None]  # runs in the background while its block lasts
-LeaderWork = Callable[[Connection], Coroutine[Any, Any, None]]
+LeaderWork = Callable[[Leadership], Coroutine[Any, Any, None]]
 
 WORKFLOWS = (
     *(MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow, ScheduleFiringWorkflow),
@@ -261,7 +267,7 @@ def reconcile_in_background(runtime: Runtime) -> Running:
 
 def keep_schedules_in_background(runtime: Runtime) -> Running:
     """Keep the engine's calendars as recorded, in one worker of all."""
-    return lead_in_background(runtime, "schedules", SCHEDULES_LOCK, lambda _: keep_schedules(runtime))
+    return lead_in_background(runtime, "schedules", SCHEDULES_LOCK, partial(keep_schedules, runtime))
 
 
 def react_in_background(runtime: Runtime) -> Running:
@@ -283,17 +289,18 @@ def remove_jobs_in_background(runtime: Runtime, compute: Compute) -> Running:
     return runtime.supervisor.supervise("job retention", retention.run)
 
 
-async def monitor(runtime: Runtime, control: Control, intervals: MonitorIntervals, connection: Connection) -> None:
+async def monitor(runtime: Runtime, control: Control, intervals: MonitorIntervals, leading: Leadership) -> None:
     """Observe what is configured and expire stale permits, as the leader of this session, until cancelled."""
     settings = runtime.settings
     await runtime.plant_seeds()
-    account = partial(MonitorAccount, service=runtime.service, store=runtime.store, new_id=new_id)
+    account = partial(MonitorAccount, service=runtime.service, store=runtime.store, new_id=new_id, lease=leading.lease)
     time_to_live = timedelta(seconds=settings.enclosure_observation_ttl_seconds)
     facility, supplies, permits = settings.self_facility_code, settings.monitored_supplies, settings.monitored_enclosures
-    note_settled, refreshing = partial(mark_settled, connection), intervals.refreshing_within(time_to_live)
+    intervals = intervals.refreshing_within(timedelta(seconds=settings.monitored_permit_ttl_seconds))
+    note_settled = partial(mark_settled, leading.connection)
     observer = ControlObserver(control, permit_signals(permits))
     enclosures = account(plant_monitors.ENCLOSURE_MONITOR)
-    watch_permits = plant_monitors.EnclosureMonitor(enclosures, observer, facility, permits, note_settled, refreshing)
+    watch_permits = plant_monitors.EnclosureMonitor(enclosures, observer, facility, permits, note_settled, intervals)
     observer, supplier = ControlObserver(control, supply_signals(supplies)), account(plant_monitors.SUPPLY_MONITOR)
     watch_supplies = plant_monitors.SupplyMonitor(supplier, observer, facility, supplies, intervals)
     sweep = plant_monitors.StalePermits(enclosures, clock, time_to_live, intervals.sweep)
@@ -302,8 +309,7 @@ async def monitor(runtime: Runtime, control: Control, intervals: MonitorInterval
             for work in (watch_permits.run, watch_supplies.run, sweep.run):
                 tasks.create_task(work())
     finally:
-        if not connection.closed:  # without the session this worker leads no longer, and another may have written since
-            await watch_permits.stop()
+        await watch_permits.stop()
 
 
 async def reconcile(runtime: Runtime) -> None:
@@ -323,7 +329,7 @@ async def reconcile(runtime: Runtime) -> None:
     await repeat(pass_once, UNSTARTED_WORK_SECONDS, RETRY_SECONDS, "reconcile_postponed")
 
 
-async def keep_schedules(runtime: Runtime) -> None:
+async def keep_schedules(runtime: Runtime, leading: Leadership) -> None:
     """Tell the engine of changed schedules, and at longer intervals compare all calendars with the record."""
     keeper = runtime.schedule_reconciler
     tasks = (
@@ -332,9 +338,16 @@ async def keep_schedules(runtime: Runtime) -> None:
         (runtime.agent_schedules.reconcile, ALL_SCHEDULES_SECONDS),
         (keeper.remove_unknown, UNKNOWN_CALENDARS_SECONDS),
     )
+
+    async def act(task: Callable[[], Awaitable[None]]) -> None:
+        leading.check()
+        await task()
+
     async with asyncio.TaskGroup() as group:
         for task, interval in tasks:
-            group.create_task(repeat(task, interval, min(interval, ALL_SCHEDULES_SECONDS), "schedules_not_kept"))
+            group.create_task(
+                repeat(partial(act, task), interval, min(interval, ALL_SCHEDULES_SECONDS), "schedules_not_kept")
+            )
 
 
 async def repeat(task: Callable[[], Awaitable[None]], interval: float, retry_interval: float, failure: str) -> None:

@@ -53,11 +53,13 @@ class HouseRules:
     policies_enforced: bool = False
     four_eyes: bool = False
     observation_seconds: int = 120  # how old the observation of a permit may be
+    monitored_seconds: int = 10  # the same, of one that the service's own monitor watches
 
     @classmethod
     def of(cls, settings: Settings) -> "HouseRules":
         """Return the rules that these settings make."""
-        return cls(settings.enforced, settings.four_eyes, settings.enclosure_observation_ttl_seconds)
+        seconds = settings.enclosure_observation_ttl_seconds, settings.monitored_permit_ttl_seconds
+        return cls(settings.enforced, settings.four_eyes, *seconds)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class MemoryLedger:
         rows, pause = self._rows_at(place), (now - progress.active_at).total_seconds()
         result = ledger.BeginResult(
             live=True,
-            moved=self._has_moved(request.watched),
+            moved=self._has_moved(request.watched) or request.monitor_term not in (None, *self._store.leases.values()),
             out_of_turn=not self._is_in_turn(request, progress),
             late=request.longest_pause is not None and pause > request.longest_pause,
             rows=tuple(stored_row(row, now) for row in rows),

@@ -62,6 +62,7 @@ class MemoryStore:
         self.rows: dict[tuple[Any, ...], Record] = {}
         self.keys: dict[tuple[UUID, str, UUID], HeldKey] = {}
         self.entries: dict[str, list[Summary]] = defaultdict(list)
+        self.leases: dict[int, int] = {}  # the present term of each
         self.folds = FoldCache()
         self._event_ids: set[UUID] = set()
         self._appended = appended
@@ -104,6 +105,8 @@ class MemoryStore:
                 raise ports.changed_facts()
             if any(self.members_under(kind, keys) != list(ids) for kind, keys, ids in batch.facts.members):
                 raise ports.changed_facts()
+        if batch.lease is not None and self.leases.get(batch.lease.lock) != batch.lease.term:
+            raise ports.LeaseLostError
         for claim, _ in batch.claims:
             if (claim.kind, claim.key) in self.claims:
                 raise claim.rival

@@ -4,13 +4,24 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
 
-from baton.application.ports import Batch, Bookmark, CommandResult, FactsRead, KeyClaim, Store, StreamAppend
+from baton.application.caller import Lease
+from baton.application.ports import (
+    Batch,
+    Bookmark,
+    CommandResult,
+    FactsRead,
+    KeyClaim,
+    LeaseLostError,
+    Store,
+    StreamAppend,
+)
 from baton.application.queries import LOG_END, place_of
 from baton.domain.access.actor import (
     Actor,
@@ -55,6 +66,7 @@ class StoreUnderTest:
     contents: Callable[[], Awaitable[Any]]
     settle: Callable[[], Awaitable[None]]
     announced: list[None]
+    begin_term: Callable[[Lease], Awaitable[None]]  # as whoever takes over does
 
     async def append(self, *appends: StreamAppend, now: datetime = NOW, **parts: Any) -> int | None:
         async with self.store.session() as session:
@@ -77,12 +89,16 @@ async def tested_store(request: pytest.FixtureRequest) -> AsyncIterator[StoreUnd
     announced: list[None] = []
     if request.param == "memory":
         memory = MemoryStore(lambda: announced.append(None))
-        yield StoreUnderTest(memory, lambda: contents_in_memory(memory), nothing_to_do, announced)
+
+        async def begin(lease: Lease) -> None:
+            memory.leases |= [lease]
+
+        yield StoreUnderTest(memory, lambda: contents_in_memory(memory), nothing_to_do, announced, begin)
         return
     url = request.getfixturevalue("database_url")
     async with runtime_pool(url, 8) as pool:
         store = PostgresStore(pool, lambda: announced.append(None))
-        yield StoreUnderTest(store, lambda: contents_on_postgres(url), lambda: project(url), announced)
+        yield StoreUnderTest(store, lambda: contents_on_postgres(url), lambda: project(url), announced, partial(lease_on_postgres, url))
 
 
 async def nothing_to_do() -> None:
@@ -101,6 +117,12 @@ async def contents_on_postgres(url: str) -> Any:
             name: await (await connection.execute(f"SELECT * FROM {name} ORDER BY {name}::text")).fetchall()
             for name in tables
         }
+
+
+async def lease_on_postgres(url: str, lease: Lease) -> None:
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        row = "INSERT INTO leases VALUES (%s, %s, 0, now()) ON CONFLICT (lock) DO UPDATE SET term = excluded.term"
+        await connection.execute(row, lease)
 
 
 async def project(url: str) -> None:
@@ -166,6 +188,20 @@ class TestStreams:
             (id, 3, "VisitHeld", NOW),
         ]
         assert rows[0].position < rows[1].position < rows[2].position == position
+
+    async def test_who_led_once_writes_nothing_any_more(self, tested_store: StoreUnderTest) -> None:
+        first, second = Lease(7, 1), Lease(7, 2)
+        await tested_store.begin_term(first)
+        await tested_store.append(to(id := new_id(), 0, actor_registered()), lease=first)
+        await tested_store.begin_term(second)
+        before = await tested_store.contents()
+        with pytest.raises(LeaseLostError):
+            await tested_store.append(to(id, 1, ActorDeactivated(reason="late")), lease=first)
+        with pytest.raises(LeaseLostError):
+            await tested_store.append(puts=[Put(profile(id))], lease=first)
+        assert await tested_store.contents() == before
+        await tested_store.append(to(id, 1, ActorDeactivated(reason="in time")), lease=second)
+        assert await tested_store.versions(id) == [1, 2]
 
     async def test_the_envelope_holds_who_what_and_why(self, tested_store: StoreUnderTest) -> None:
         id, cause, approver = new_id(), new_id(), new_id()

@@ -47,6 +47,7 @@ class BeginRequest:
     marker: Activity | None  # the `in_flight` row to write if nothing blocks the step; a step without an effect writes none
     first: bool | None  # whether it is the first of its walk; every other one needs an outcome before it. None: not judged
     watched: StreamVersions = ()  # it does not begin where one of these has a newer version
+    monitor_term: int | None = None  # it does not begin where another monitor leads by now, or none
     longest_pause: float | None = None  # seconds since the conduct's last activity after which it is too late to continue
     again: bool = False  # whether it begins although it was begun before without an outcome
 
@@ -63,7 +64,7 @@ class BeginResult:
     """What record and ledger answer to a step that is to begin."""
 
     live: bool
-    moved: bool = False  # whether a stream that is watched has a newer version than was read; then nothing was written
+    moved: bool = False  # whether what was read of watched streams or of the monitor is outdated; then nothing was written
     out_of_turn: bool = False  # whether the record does not show what comes before the step; then nothing was written
     late: bool = False
     rows: Sequence[StoredRow] = ()

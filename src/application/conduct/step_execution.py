@@ -35,6 +35,7 @@ from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep, wait_second
 log = structlog.get_logger()
 T = TypeVar("T")
 STRETCH_SECONDS = 2.0  # after which a stretch ends with the step that it is at
+UNCONFIRMED_SECONDS = 5.0  # how long a step waits until somebody confirms the permit again; then the conduct is held
 LEDGER_POLL_SECONDS = 0.25  # the pause between two reads of the ledger while another worker may still run the step
 ACTION_LOST = "The worker was lost while it did this; look at the equipment before doing it again."
 SUBMISSION_LOST = "The worker was lost while it submitted this, and no job is known of; it may have run."
@@ -240,6 +241,20 @@ class StepExecution:
         return StepReport(verdict=ConductVerdict.RUN_HELD)
 
     async def _begin(self, effect: Effect[Any]) -> BeginResult:
+        """Mark the step as begun where it may begin; wait a little while nobody confirms the permit that it rests on."""
+        give_up_at = self._runner.silence_clock() + UNCONFIRMED_SECONDS
+        result = await self._begin_in_turn(effect)
+        while self._awaits_confirmation(result) and self._runner.silence_clock() < give_up_at:
+            await self._pause()
+            result = await self._begin_in_turn(effect)
+        return result
+
+    def _awaits_confirmation(self, result: BeginResult) -> bool:
+        report = self._blocking_report(result)
+        closed = report is not None and report.verdict is ConductVerdict.GATE_CLOSED
+        return closed and self._signals.is_unconfirmed
+
+    async def _begin_in_turn(self, effect: Effect[Any]) -> BeginResult:
         """Mark the step as begun where it may begin; wait while another worker may still run it."""
         result = await self._try_begin(effect)
         while result.live and (lone := result.lone_marker) is not None and not result.marked:
@@ -272,6 +287,7 @@ class StepExecution:
                 marker=marker if self._verdict is None and self._is_in_pass else None,
                 first=place.step_index == plan.first_index(place),
                 watched=watched.versions,
+                monitor_term=watched.signals.monitor_term,
                 longest_pause=longest_pause,
                 again=again,
             )

@@ -12,10 +12,10 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 
-from baton.application.caller import Caller
+from baton.application.caller import Caller, Lease
 from baton.application.latest_queue import LatestQueue
 from baton.application.monitoring.observations import Observer, SignalObservation
-from baton.application.ports import IdGenerator, Store
+from baton.application.ports import IdGenerator, LeaseLostError, Store
 from baton.application.service import Service
 from baton.application.telemetry import error_location
 from baton.domain.access.actor import monitor_id
@@ -32,7 +32,7 @@ StatusReports = AsyncGenerator[tuple[S, SignalObservation], None]
 class MonitorIntervals:
     """Seconds between what the monitors repeat, and how long they wait for a first reading."""
 
-    refresh: float = 20.0
+    refresh: float = 3.0
     resubscribe: float = 5.0
     retry: float = 1.0
     first_reading: float = 8.0
@@ -55,6 +55,7 @@ class MonitorAccount:
     service: Service
     store: Store
     new_id: IdGenerator
+    lease: Lease | None = None  # without which nothing is recorded
 
     async def ask(self, query: Query, on: UUID | None = None) -> Any:
         return await self.service.ask(query, self._caller(), target_id=on)
@@ -67,6 +68,8 @@ class MonitorAccount:
         fields = {"new_status": observation.observed_status, "reason": observation.reason, "monitor_ref": source, **further}
         try:
             await self.service.execute(command.model_validate(fields), self._caller(), target_id=on)
+        except LeaseLostError:
+            raise
         except needless:
             log.info("observation_dropped", target_id=str(on), code=needless.__name__)
         except Refusal as refusal:
@@ -97,7 +100,7 @@ class MonitorAccount:
             await asyncio.sleep(pause)
 
     def _caller(self) -> Caller:
-        return Caller(monitor_id(self.name), NIL, self.new_id())
+        return Caller(monitor_id(self.name), NIL, self.new_id(), lease=self.lease)
 
 
 class ReportPace:

@@ -62,13 +62,11 @@ class EnclosureMonitor:
                 tasks.create_task(self._watch(name))
 
     async def stop(self) -> None:
-        """Record that nobody observes any longer, as far as that is possible quickly."""
-        if not self._watched:
-            return
-        leaving = [asyncio.create_task(self._lose(watched, "The monitor stopped.")) for watched in self._watched]
-        _, late = await asyncio.wait(leaving, timeout=STOP_SECONDS)
-        for task in late:
-            task.cancel()
+        """Record that nobody observes any longer, as far as that is possible quickly; who leads no more records nothing."""
+        leaving = (self._lose(watched, "The monitor stopped.") for watched in self._watched)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await asyncio.gather(*leaving, return_exceptions=True)
 
     async def _watch(self, name: str) -> None:
         registration = enclosures.RegisterEnclosure(name=name, facility_code=self.facility_code)

@@ -86,7 +86,13 @@ from baton.infrastructure.plugins import PluginUnusableError, installed_actions
 from baton.infrastructure.postgres.agent_data import PostgresPeople, PostgresSpending
 from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
 from baton.infrastructure.postgres.conduct_reader import PostgresConductReader
-from baton.infrastructure.postgres.leadership import ProcessReporter, running_processes, unled_tasks, unsettled_enclosures
+from baton.infrastructure.postgres.leadership import (
+    ProcessReporter,
+    monitor_term,
+    running_processes,
+    unled_tasks,
+    unsettled_enclosures,
+)
 from baton.infrastructure.postgres.ledger import PostgresConductProgress, PostgresLedger
 from baton.infrastructure.postgres.lineage import PostgresProvenanceReader
 from baton.infrastructure.postgres.pool import AppendNotifier, PostgresAppendListener, runtime_pool
@@ -182,6 +188,7 @@ class RuntimePorts:
             minted_schemes=frozenset() if runtime.minter is None else runtime.minter.schemes,
             self_facility_code=settings.self_facility_code,
             enclosure_observation_ttl=timedelta(seconds=settings.enclosure_observation_ttl_seconds),
+            monitored_permit_ttl=timedelta(seconds=settings.monitored_permit_ttl_seconds),
             deciders=offered_deciders(settings.decide_substrates),
             compute_programs=frozenset(settings.compute_programs),
             approved_models_only=settings.require_approved_language_model,
@@ -257,6 +264,10 @@ class RuntimePorts:
 
     async def subscriber_names(self) -> Sequence[str]:
         return await self._runtime.reactions.subscriber_names()
+
+    async def monitor_term(self, enclosure_names: Sequence[str]) -> int | None:
+        async with self._runtime.store.connection() as connection:
+            return await monitor_term(connection, enclosure_names)
 
     async def unprocessed_counts(self, reactions: Sequence[Reaction]) -> Mapping[str, int]:
         return await self._runtime.reactions.unprocessed_counts(reactions)

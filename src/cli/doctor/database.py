@@ -211,7 +211,7 @@ async def examine_monitors(connection: Connection, settings: Settings) -> CheckR
     )
     ages = dict.fromkeys(keys.values()) | {keys[key]: age for key, age in await contacts.fetchall()}
     text = ", ".join(f"{name} {'never' if age is None else f'{age:.0f} s ago'}" for name, age in ages.items())
-    limit = settings.enclosure_observation_ttl_seconds
+    limit = settings.monitored_permit_ttl_seconds
     if any(age is None or age > limit for age in ages.values()):
         remedy = "see that the control system serves their signals, and read the worker's log"
         return wrong(f"{what} are monitored, but not every permit was observed within {limit} s (last: {text}); {remedy}.")

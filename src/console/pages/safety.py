@@ -76,7 +76,7 @@ async def load_hutches(desk: Desk) -> Context:
         {
             **item,
             "monitored": None if view is None else view["monitored"],
-            "fresh": is_fresh(item["last_contact_at"], desk),
+            "fresh": is_fresh(item["last_contact_at"], desk, monitored=view is not None and view["monitored"]),
             "verbs": verbs_of_people(Enclosure.aggregate, item, desk),
         }
         for item, view in zip(listed["items"], views, strict=True)
@@ -84,10 +84,11 @@ async def load_hutches(desk: Desk) -> Context:
     return {"hutches": hutches, "more": listed["next_cursor"], "creations": creations_of(Enclosure.aggregate, desk)}
 
 
-def is_fresh(contacted_at: Any, desk: Desk) -> bool:
+def is_fresh(contacted_at: Any, desk: Desk, *, monitored: bool) -> bool:
     """Return whether an observation is recent enough to work by."""
-    at = instant_of(contacted_at)
-    return at is not None and abs(desk.now - at) <= timedelta(seconds=desk.rules.observation_seconds)
+    at, rules = instant_of(contacted_at), desk.rules
+    seconds = rules.monitored_seconds if monitored else rules.observation_seconds
+    return at is not None and abs(desk.now - at) <= timedelta(seconds=seconds)
 
 
 @safety.region("supplies", asks=[ListSupplies], every=10.0)

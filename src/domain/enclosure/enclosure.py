@@ -20,7 +20,7 @@ from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReading, TriggerSource
-from baton.domain.shared.ports import Ports
+from baton.domain.shared.ports import Deployment, Ports
 from baton.domain.shared.reads import Reads, ask, find_all, record_of, records_of
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, Text
@@ -294,14 +294,12 @@ def enclosure_finding(
     enclosures: Enclosures,
     contacts: Contacts,
     now: datetime,
-    fresh_within: timedelta,
-    monitored: Collection[str] = (),
+    deployment: Deployment,
 ) -> GateFinding | None:
-    """Return the finding on the enclosures that do not permit work; one that is not on record does not either.
-    `monitored` are the keys of the names that this deployment's monitor watches."""
-    ids = sorted(set(enclosure_ids))
+    """Return the finding on the enclosures that do not permit work; one that is not on record does not either."""
+    ids, monitored = sorted(set(enclosure_ids)), deployment.monitored_enclosures
     failing = {
-        id: why for id in ids if (why := _objection(enclosures.get(id), contacts.get(id), now, fresh_within)) is not None
+        id: why for id in ids if (why := _objection(enclosures.get(id), contacts.get(id), now, deployment)) is not None
     }
     if not failing:
         return None
@@ -313,7 +311,7 @@ def enclosure_finding(
         for id in failing
         if id not in retired
         and enclosure_key(enclosures[id]) not in monitored
-        and not is_fresh(contacts.get(id), now, fresh_within)
+        and not is_fresh(enclosures[id], contacts.get(id), now, deployment)
     ]
     if retired:
         advice = "relocate the assets in one that is not in service"
@@ -331,7 +329,7 @@ def enclosure_finding(
 
 
 def _objection(
-    enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime, fresh_within: timedelta
+    enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime, deployment: Deployment
 ) -> str | None:
     """Return why an enclosure does not pass; a contact from the future proves as little as an old one."""
     if enclosure is None:
@@ -342,16 +340,22 @@ def _objection(
         return f"is {enclosure.permit_status.value}"
     if contact is None:
         return "has no contact on record"
-    if not is_fresh(contact, now, fresh_within):
-        age = now - contact.contacted_at
+    if not is_fresh(enclosure, contact, now, deployment):
+        age, fresh_within = now - contact.contacted_at, permit_lifetime(enclosure, deployment)
         where = "ago" if age > timedelta() else "ahead of the clock"
         return f"was last observed {abs(age).total_seconds():.0f} s {where}, not within {fresh_within.total_seconds():.0f} s"
     return None
 
 
-def is_fresh(contact: EnclosureContact | None, now: datetime, fresh_within: timedelta) -> bool:
+def is_fresh(enclosure: Enclosure, contact: EnclosureContact | None, now: datetime, deployment: Deployment) -> bool:
     """Return whether an observation is recent enough for work to rest on it."""
-    return contact is not None and abs(now - contact.contacted_at) <= fresh_within
+    return contact is not None and abs(now - contact.contacted_at) <= permit_lifetime(enclosure, deployment)
+
+
+def permit_lifetime(enclosure: Enclosure, deployment: Deployment) -> timedelta:
+    """Return how long an observation counts: not long where the deployment's own monitor confirms it every few seconds."""
+    own = enclosure_key(enclosure) in deployment.monitored_enclosures
+    return deployment.monitored_permit_ttl if own else deployment.enclosure_observation_ttl
 
 
 def _facts(

@@ -163,7 +163,7 @@ def permits_in(scope: AssetScope, deployment: Deployment, now: datetime) -> Read
                 permit_status=one.permit_status,
                 changed_at=one.last_permit_status_changed_at,
                 observation_age=enclosures.observation_age(contact, now),
-                fresh=enclosures.is_fresh(contact, now, deployment.enclosure_observation_ttl),
+                fresh=enclosures.is_fresh(one, contact, now, deployment),
                 monitored=enclosures.enclosure_key(one) in deployment.monitored_enclosures,
                 last_contact_at=None if contact is None else contact.contacted_at,
             )

@@ -5,7 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from baton.domain.enclosure.enclosure import Contacts, Enclosures, enclosure_finding, enclosures_with_contacts
+from baton.domain.enclosure.enclosure import (
+    Contacts,
+    Enclosures,
+    enclosure_finding,
+    enclosure_key,
+    enclosures_with_contacts,
+    permit_lifetime,
+)
 from baton.domain.equipment.asset import DECOMMISSIONED, Asset
 from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.kernel import Call
@@ -19,7 +26,7 @@ from baton.domain.shared.ports import Deployment, Ports
 from baton.domain.shared.reads import Reads, ask, require
 from baton.domain.shared.refusals import Conflict
 from baton.domain.supply.coverage import supplies_in_scope, supply_finding
-from baton.domain.supply.supply import Supply
+from baton.domain.supply.supply import Supply, address_key
 
 
 class RunRequiresActiveClearanceError(Conflict, context="run", passing=True):
@@ -98,14 +105,28 @@ class Preconditions:
     @property
     def fresh_until(self) -> datetime | None:
         """When the oldest observation of an enclosure in scope becomes too old; None where no enclosure is."""
-        observed = [contact.contacted_at for contact in self.contacts.values()]
-        return min(observed) + self.deployment.enclosure_observation_ttl if observed else None
+        ends = (
+            contact.contacted_at + permit_lifetime(self.enclosures[id], self.deployment)
+            for id, contact in self.contacts.items()
+            if id in self.enclosures
+        )
+        return min(ends, default=None)
+
+    @property
+    def monitored_enclosures(self) -> list[str]:
+        """The names of the enclosures in scope that the deployment's own monitor watches."""
+        watched = self.deployment.monitored_enclosures
+        return [one.name for one in self.enclosures.values() if enclosure_key(one) in watched]
+
+    @property
+    def has_monitored_supply(self) -> bool:
+        """Whether the deployment's own monitor watches a supply that the work draws on."""
+        return any(address_key(one) in self.deployment.monitored_supplies for one in self.supplies)
 
     @property
     def enclosure(self) -> GateFinding | None:
-        fresh_within, monitored = self.deployment.enclosure_observation_ttl, self.deployment.monitored_enclosures
         enclosure_ids = self.scope.enclosure_ids
-        return enclosure_finding(enclosure_ids, self.enclosures, self.contacts, self.now, fresh_within, monitored)
+        return enclosure_finding(enclosure_ids, self.enclosures, self.contacts, self.now, self.deployment)
 
 
 def load_preconditions(

@@ -42,7 +42,8 @@ class Deployment:
     publisher: str
     minted_schemes: frozenset[ExternalIdScheme]
     self_facility_code: str
-    enclosure_observation_ttl: timedelta
+    enclosure_observation_ttl: timedelta  # How long an observation of a bridge outside counts.
+    monitored_permit_ttl: timedelta  # How long one of the deployment's own monitor does.
     deciders: frozenset[str]
     compute_programs: frozenset[str]
     approved_models_only: bool
@@ -88,6 +89,9 @@ class Ports(Protocol):
 
     async def deployment(self) -> Deployment:
         """Return what may be known of this deployment."""
+
+    async def monitor_term(self, enclosure_names: Sequence[str]) -> int | None:
+        """Return the term of the monitor that leads, where it has said so of late and has read each of these permits."""
 
     async def identity_provider(self, issuer: str, subject: str) -> ProviderFacts:
         """Return whether the issuer is configured, and whether its settings bind the subject."""

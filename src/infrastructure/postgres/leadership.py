@@ -1,11 +1,13 @@
-"""Leader election: work that one process does for all, and what it has settled, for as long as its session lasts; and a row
-that every process keeps about itself, so that others see which processes and tasks run."""
+"""Leader election: work that one process does for all, and what it has settled, for as long as its session lasts and it says
+every second that it is there; and a row that every process keeps about itself, so that others see which processes and tasks
+run."""
 
 import asyncio
 import os
 import socket
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +16,9 @@ import psycopg
 import structlog
 import uuid_utils.compat
 
+from baton.application.caller import Lease
+from baton.application.conduct.heartbeat import boot_time
+from baton.application.ports import LeaseLostError
 from baton.application.telemetry import ProcessReport, TaskTrouble, dropped_lines
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres.pool import Connection, dedicated_connection
@@ -24,7 +29,9 @@ PROJECTIONS_LOCK = 0x6261746F6E02
 MONITOR_LOCK = 0x6261746F6E05
 REACTIONS_LOCK = 0x6261746F6E06
 SCHEDULES_LOCK = 0x6261746F6E08
-CHECK_SECONDS = 1.0  # time between two checks of the leader's session, and between two attempts to become leader
+CHECK_SECONDS = 1.0  # time between two renewals of a lease, and between two attempts to become leader
+LEASE_SECONDS = 4.0  # silence after which a leader is taken for suspended or cut off, by the clock of the database
+STOP_SECONDS = LEASE_SECONDS - 1  # silence after which it stops by itself, well before another takes over
 ANSWER_SECONDS = 5.0
 KEEPALIVE = """SELECT set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false),
     set_config('tcp_keepalives_count', '3', false)"""
@@ -34,32 +41,87 @@ AND (classid::bigint << 32) | objid::bigint = {}"""
 SETTLED = "hashtextextended('enclosure settled: ' || {}, 0)"
 UNSETTLED = f"""SELECT name FROM unnest(%s::text[]) name
 WHERE NOT EXISTS ({LOCK_HELD.format(SETTLED.format("name"))}) ORDER BY 1"""
+WIN = """WITH tried AS MATERIALIZED (SELECT pg_try_advisory_lock(%(lock)s) AS won)
+INSERT INTO leases AS lease SELECT %(lock)s, 1, pg_backend_pid(), clock_timestamp() FROM tried WHERE won
+ON CONFLICT (lock) DO UPDATE SET term = lease.term + 1, backend_pid = excluded.backend_pid, renewed_at = excluded.renewed_at
+RETURNING term"""
+RENEW = f"""UPDATE leases SET renewed_at = clock_timestamp() WHERE lock = %(lock)s AND term = %(term)s
+AND EXISTS ({LOCK_HELD.format("%(lock)s")} AND pid = backend_pid) RETURNING term"""
+SILENT = f"""leases WHERE lock = %(lock)s AND renewed_at < clock_timestamp() - interval '{LEASE_SECONDS} s'
+AND EXISTS ({LOCK_HELD.format("%(lock)s")} AND pid = backend_pid)"""
+CONFIRMED_SECONDS = 2.5  # silence after which no step begins by what a monitor has read
+LIVE_MONITOR = f"""leases WHERE lock = {MONITOR_LOCK}
+AND renewed_at > clock_timestamp() - interval '{CONFIRMED_SECONDS} s'"""
+MONITOR_TERM = f"""SELECT term FROM {LIVE_MONITOR} AND NOT EXISTS ({UNSETTLED})"""
+END_SILENT = f"SELECT pg_terminate_backend(backend_pid, 2000) FROM {SILENT}"
+IS_LED = f"SELECT WHERE EXISTS ({LOCK_HELD.format('%(lock)s')}) AND NOT EXISTS (SELECT FROM {SILENT})"
 
 
-async def lead(url: str, lock: int, work: Callable[[Connection], Coroutine[Any, Any, None]]) -> None:
-    """Become leader and do the work while leading; end the work and raise when the session is lost."""
+@dataclass
+class Leadership:
+    """One term of a leader: the session that holds its lock, and its lease."""
+
+    connection: Connection
+    lease: Lease
+    _heard_at: float = field(default_factory=boot_time)  # when the last renewal that succeeded was sent
+
+    def check(self) -> None:
+        """Raise where another process may lead by now: whoever was suspended asks this before anything else."""
+        if boot_time() - self._heard_at >= STOP_SECONDS:
+            raise LeaseLostError("The lease was not renewed in time.")
+
+    async def keep(self, pulse: Connection) -> None:
+        """Renew the lease until cancelled; raise where it is lost, or might be."""
+        values = self.lease._asdict()
+        while True:
+            sent_at = boot_time()
+            async with asyncio.timeout(STOP_SECONDS):
+                renewed = await (await pulse.execute(RENEW, values)).fetchone()
+            if renewed is None:
+                raise LeaseLostError("Another process leads now.")
+            self._heard_at = sent_at
+            await asyncio.sleep(CHECK_SECONDS)
+
+
+async def lead(url: str, lock: int, work: Callable[[Leadership], Coroutine[Any, Any, None]]) -> None:
+    """Become leader and do the work while leading; end the work and raise when session or lease is lost."""
     async with asyncio.timeout(ANSWER_SECONDS):
         connection = await dedicated_connection(url)
     async with connection:
-        await win_election(connection, lock)
-        log.info("leading", lock=lock)
-        await _run_while_connected(connection, work(connection))
+        leadership = await win_election(url, connection, lock)
+        log.info("leading", lock=lock, term=leadership.lease.term)
+        async with asyncio.timeout(ANSWER_SECONDS):
+            pulse = await dedicated_connection(url)  # of its own: the session may be in a long transaction
+        async with pulse:
+            await _run_first(work(leadership), leadership.keep(pulse))
 
 
-async def win_election(connection: Connection, lock: int) -> None:
-    """Wait until this session holds the lock, by polling: a session that waits in the server holds back vacuum."""
+async def win_election(url: str, connection: Connection, lock: int) -> Leadership:
+    """Wait until this session holds the lock, by polling: a session that waits in the server holds back vacuum. A leader
+    that fell silent is not waited for: its session is ended."""
     async with asyncio.timeout(ANSWER_SECONDS):
         await connection.execute(KEEPALIVE)
     while True:
         async with asyncio.timeout(ANSWER_SECONDS):
-            row = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (lock,))).fetchone()
-        if row and row[0]:
-            return
-        await asyncio.sleep(CHECK_SECONDS)
+            if (row := await (await connection.execute(WIN, {"lock": lock})).fetchone()) is not None:
+                return Leadership(connection, Lease(lock, row[0]))
+            silent = await (await connection.execute(f"SELECT FROM {SILENT}", {"lock": lock})).fetchone()
+        if silent is None:
+            await asyncio.sleep(CHECK_SECONDS)
+        else:
+            await _end_silent(url, lock)
 
 
-async def _run_while_connected(connection: Connection, work: Coroutine[Any, Any, None]) -> None:
-    tasks = {asyncio.create_task(work), asyncio.create_task(_check_session(connection))}
+async def _end_silent(url: str, lock: int) -> None:
+    """End the session of a leader that is still silent; only who logged in as it did may, and not as the runtime role."""
+    log.warning("leader_silent", lock=lock)
+    async with asyncio.timeout(ANSWER_SECONDS), await dedicated_connection(url, owner=True) as connection:
+        await connection.execute(END_SILENT, {"lock": lock})
+
+
+async def _run_first(*works: Coroutine[Any, Any, None]) -> None:
+    """Run these until the first of them ends, and end like it."""
+    tasks = [asyncio.create_task(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
@@ -70,13 +132,6 @@ async def _run_while_connected(connection: Connection, work: Coroutine[Any, Any,
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _check_session(connection: Connection) -> None:
-    while True:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            await connection.execute("SELECT 1")
-        await asyncio.sleep(CHECK_SECONDS)
-
-
 async def mark_settled(connection: Connection, name: str) -> None:
     await connection.execute(f"SELECT pg_advisory_lock_shared({SETTLED.format('%s::text')})", (name,))
 
@@ -85,8 +140,15 @@ async def unsettled_enclosures(connection: Connection, names: Iterable[str]) -> 
     return [row[0] for row in await (await connection.execute(UNSETTLED, (list(names),))).fetchall()]
 
 
+async def monitor_term(connection: Connection, enclosure_names: Iterable[str]) -> int | None:
+    """Return the term of the monitor that leads, where it has said so of late and has settled these; None otherwise."""
+    row = await (await connection.execute(MONITOR_TERM, (list(enclosure_names),))).fetchone()
+    return None if row is None else row[0]
+
+
 async def is_led(connection: Connection, lock: int) -> bool:
-    return await (await connection.execute(LOCK_HELD.format("%s"), (lock,))).fetchone() is not None
+    """Return whether a process leads this, and has said so of late."""
+    return await (await connection.execute(IS_LED, {"lock": lock})).fetchone() is not None
 
 
 REPORT_SECONDS = 2.0

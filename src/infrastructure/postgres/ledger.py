@@ -15,6 +15,7 @@ from baton.domain.operation.conduct.messages import Mark, StepPlace
 from baton.domain.operation.conduct.progress import ConductPhase, FilledSlot, RunWait, WaitingFor
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.shared.writes import Record
+from baton.infrastructure.postgres.leadership import LIVE_MONITOR
 from baton.infrastructure.postgres.statements import entries_adapter, record_adapter
 from baton.infrastructure.postgres.store import PostgresStore
 
@@ -39,7 +40,7 @@ live AS (SELECT phase, active_at, effect_id, effect_beat_at FROM conduct_progres
 found AS (
     SELECT %(judged)s AND NOT coalesce((SELECT phase = 'Closing' FROM live) = %(closing)s
             AND (%(first)s OR %(follows)s AND EXISTS (TABLE settled) OR {PASSED}), false) AS out_of_turn,
-        {MOVED} AS moved,
+        {MOVED} OR %(monitor)s::bigint IS NOT NULL AND NOT EXISTS (SELECT FROM {LIVE_MONITOR} AND term = %(monitor)s) AS moved,
         (SELECT active_at FROM live) IS DISTINCT FROM (SELECT active_at FROM conduct_progress WHERE {LIVE}) AS overtaken,
         coalesce((SELECT extract(epoch FROM clock_timestamp() - active_at) > %(pause)s::float8 FROM live), false) AS late,
         (SELECT json_agg(json_build_array(event_id, mark, attempt, payload,
@@ -280,6 +281,7 @@ def begin_values(request: ledger.BeginRequest, settled: Activity | None = None) 
     return {
         **request.place.model_dump(),
         **watch_values(request.watched),
+        "monitor": request.monitor_term,
         "pause": pause if pause is not None else float("inf"),
         "marker": None if request.marker is None else row_document(request.marker),
         "row": None if settled is None else row_document(settled),

@@ -12,7 +12,7 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import State, StoredEvent
 from baton.domain.registry import Projection
 from baton.domain.shared.listing import Summary
-from baton.infrastructure.postgres.leadership import PROJECTIONS_LOCK, win_election
+from baton.infrastructure.postgres.leadership import PROJECTIONS_LOCK, Leadership, lead
 from baton.infrastructure.postgres.pool import CHANNEL, Connection, dedicated_connection
 from baton.infrastructure.postgres.projection_tables import table_statements
 from baton.infrastructure.postgres.statements import PLACES, fold_columns, newer_than_rows
@@ -50,15 +50,17 @@ class Projector:
 
     async def run(self) -> None:
         """Become leader when nobody else is, and follow the log until cancelled; raise when the connection is lost."""
-        async with await dedicated_connection(self._url) as connection:
-            await win_election(connection, PROJECTIONS_LOCK)
-            await connection.execute(f"LISTEN {CHANNEL}")
-            self._states.clear()
-            await rebuild(self._owner_url, await unbuilt_projections(connection))
-            while True:
-                if await self.advance(connection) < BATCH:
-                    async for _ in connection.notifies(timeout=self._poll, stop_after=1):
-                        pass
+        await lead(self._url, PROJECTIONS_LOCK, self._follow)
+
+    async def _follow(self, leading: Leadership) -> None:
+        connection = leading.connection
+        await connection.execute(f"LISTEN {CHANNEL}")
+        self._states.clear()
+        await rebuild(self._owner_url, await unbuilt_projections(connection))
+        while True:
+            if await self.advance(connection) < BATCH:
+                async for _ in connection.notifies(timeout=self._poll, stop_after=1):
+                    pass
 
     async def advance(self, connection: Connection) -> int:
         """Apply the next events of the log, and return how many there were."""

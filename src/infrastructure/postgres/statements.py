@@ -214,6 +214,9 @@ def append_statement(batch: Batch) -> Statement:
         values += facts_values(batch.facts, {(append.stream_type, append.stream_id) for append in batch.appends})
     elif any(append.stream_type in GATE_STREAMS for append in batch.appends):
         answer += f", {WAIT_FOR_GATED_COMMAND}"
+    if batch.lease is not None:
+        answer += ", require_lease(%s, %s)"
+        values += batch.lease
     expressions = ", ".join(f"{name} AS ({sql})" for name, (sql, _) in parts)
     return f"WITH {expressions} SELECT {answer}", values
 

@@ -138,6 +138,8 @@ class PostgresSession:
             raise ports.changed_facts() from None
         except errors.NoDataFound:  # raised by require_key_claim
             raise ports.still_in_flight() from None
+        except errors.ObjectNotInPrerequisiteState:  # raised by require_lease
+            raise ports.LeaseLostError from None
 
     async def _append(self, scrubs: Sequence[sql.Statement], append: sql.Statement) -> int | None:
         for scrub in scrubs:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from tests.support.domain.assets import enclosure, facility_world, hanging_chain
 from tests.support.domain.world import OPERATOR, START, new_id
 from tests.support.tables import for_each
 
-TTL = timedelta(seconds=120)
+TTL, OWN_TTL = timedelta(seconds=120), timedelta(seconds=10)
 NOW = START
 PERMITTED, NOT_PERMITTED, UNKNOWN = EnclosurePermitStatus
 ACTIVE, DECOMMISSIONED = EnclosureLifecycle
@@ -77,7 +78,23 @@ def gate_finding(*cases: EnclosureCase, watched: frozenset[str] = frozenset()) -
     contacts = {
         id: EnclosureContact(id, NOW - case.age) for id, case in zip(ids, cases, strict=True) if case.age is not None
     }
-    return enclosure_finding(ids, enclosures, contacts, NOW, TTL, watched), ids
+    return enclosure_finding(ids, enclosures, contacts, NOW, deployment(watched)), ids
+
+
+def deployment(watched: frozenset[str] = frozenset()) -> Any:
+    """Return what the gate asks of a deployment whose own monitor watches these."""
+    lifetimes = {"enclosure_observation_ttl": TTL, "monitored_permit_ttl": OWN_TTL}
+    return SimpleNamespace(**lifetimes, monitored_enclosures=watched)
+
+
+@for_each("age", [OWN_TTL + INSTANT, TTL])
+def test_what_the_own_monitor_watches_counts_for_ten_seconds_only(age: timedelta) -> None:
+    key = enclosure_key(RegisterEnclosure(name="Hutch 0", facility_code="lumen"))
+    assert gate_finding(replace(GOOD, age=OWN_TTL), watched=frozenset({key}))[0] is None
+    finding, _ = gate_finding(replace(GOOD, age=age), watched=frozenset({key}))
+    assert finding is not None
+    assert "not within 10 s" in finding.detail
+    assert gate_finding(replace(GOOD, age=age))[0] is None, "a bridge outside has longer"
 
 
 def failing_enclosures(finding: GateFinding | None) -> list[str]:
@@ -196,7 +213,7 @@ class PermitWorld:
     def gate_finding_on(self, *bound: UUID) -> GateFinding | None:
         scope = run_reads(self.world, asset_scope(bound))
         enclosures, contacts = run_reads(self.world, enclosures_with_contacts(scope.enclosure_ids))
-        return enclosure_finding(scope.enclosure_ids, enclosures, contacts, self.world.now, TTL)
+        return enclosure_finding(scope.enclosure_ids, enclosures, contacts, self.world.now, deployment())
 
 
 @pytest.fixture
@@ -228,7 +245,7 @@ def test_what_is_observed_between_the_two_reads_never_opens_the_gate(permit_worl
         return done.value.value
 
     enclosures, contacts = run_reads(permit_world.world, interrupted_reads())
-    assert enclosure_finding([hutch], enclosures, contacts, permit_world.world.now, TTL) is not None
+    assert enclosure_finding([hutch], enclosures, contacts, permit_world.world.now, deployment()) is not None
 
 
 def test_an_asset_in_no_enclosure_passes(permit_world: PermitWorld) -> None:

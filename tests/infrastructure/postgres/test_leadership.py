@@ -3,13 +3,25 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
+import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from baton.application.conduct.heartbeat import boot_time
+from baton.application.ports import LeaseLostError
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres import leadership
-from baton.infrastructure.postgres.leadership import is_led, lead, mark_settled, unsettled_enclosures
+from baton.infrastructure.postgres.leadership import (
+    STOP_SECONDS,
+    Leadership,
+    is_led,
+    lead,
+    mark_settled,
+    unsettled_enclosures,
+    win_election,
+)
 from baton.infrastructure.postgres.pool import dedicated_connection
 from tests.support.infrastructure.database_observer import Connection, lock_holders, value
 from tests.support.waiting import until
@@ -27,21 +39,21 @@ class Work:
 
     def __init__(self, note: str | None = None) -> None:
         self.note = note
-        self.sessions: list[Connection] = []
+        self.terms: list[Leadership] = []
         self.working = 0
 
-    async def __call__(self, connection: Connection) -> None:
-        self.sessions.append(connection)
+    async def __call__(self, leading: Leadership) -> None:
+        self.terms.append(leading)
         self.working += 1
         try:
             if self.note is not None:
-                await mark_settled(connection, self.note)
+                await mark_settled(leading.connection, self.note)
             await asyncio.Event().wait()
         finally:
             self.working -= 1
 
 
-def running_candidate(url: str, work: Callable[[Connection], object]) -> AbstractAsyncContextManager[None]:
+def running_candidate(url: str, work: Callable[[Leadership], object]) -> AbstractAsyncContextManager[None]:
     """A process that stands for election."""
     return Supervisor().supervise("leading", lambda: lead(url, LOCK, work))  # type: ignore[arg-type]
 
@@ -75,14 +87,55 @@ async def test_a_lost_session_ends_the_work_and_another_begins(database_url: str
     async with running_candidate(database_url, work):
         await until(lambda: work.working)
         await _terminate_leader(owner, LOCK)
-        await until(lambda: len(work.sessions) == 2 and work.working == 1)
+        await until(lambda: len(work.terms) == 2 and work.working == 1)
+
+
+async def test_a_leader_that_is_silent_is_followed_by_another_whose_term_is_the_next(
+    database_url: str, owner: Connection
+) -> None:
+    async with await dedicated_connection(database_url) as suspended:
+        silent = await win_election(database_url, suspended, LOCK)
+        work = Work()
+        async with running_candidate(database_url, work):
+            await until(lambda: _sessions(owner, 2))
+            assert await is_led(owner, LOCK), "it has just begun"
+            await owner.execute("UPDATE leases SET renewed_at = renewed_at - interval '1 hour'")
+            await until(lambda: work.working)
+            assert [leading.lease.term for leading in work.terms] == [silent.lease.term + 1]
+            assert await is_led(owner, LOCK)
+            with pytest.raises(psycopg.OperationalError):
+                await suspended.execute("SELECT 1")
+
+
+async def test_nobody_leads_whose_leader_is_silent_and_has_no_successor(database_url: str, owner: Connection) -> None:
+    async with await dedicated_connection(database_url) as suspended:
+        await win_election(database_url, suspended, LOCK)
+        assert await is_led(owner, LOCK)
+        await owner.execute("UPDATE leases SET renewed_at = renewed_at - interval '5 s'")
+        assert not await is_led(owner, LOCK)
+
+
+async def test_work_ends_when_the_term_is_over_although_its_session_lasts(database_url: str, owner: Connection) -> None:
+    work = Work()
+    async with running_candidate(database_url, work):
+        await until(lambda: work.working)
+        await owner.execute("UPDATE leases SET term = term + 1")
+        await until(lambda: len(work.terms) == 2 and work.working == 1)
+
+
+async def test_who_was_suspended_knows_before_it_has_asked_anybody(database_url: str) -> None:
+    async with await dedicated_connection(database_url) as connection:
+        leading = await win_election(database_url, connection, LOCK)
+        leading.check()
+        with pytest.raises(LeaseLostError):
+            replace(leading, _heard_at=boot_time() - STOP_SECONDS).check()
 
 
 async def test_work_that_fails_is_logged_and_begun_again(database_url: str) -> None:
-    attempts: list[Connection] = []
+    attempts: list[Leadership] = []
 
-    async def work(connection: Connection) -> None:
-        attempts.append(connection)
+    async def work(leading: Leadership) -> None:
+        attempts.append(leading)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(fail())
 

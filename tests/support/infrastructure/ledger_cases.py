@@ -37,6 +37,7 @@ async def deployment() -> Any:
         action_timeout=3600.0,
         compute_timeout=3600.0,
         monitored_enclosures=frozenset(),
+        monitored_supplies=frozenset(),
         compute_programs=frozenset(PROGRAMS),
     )
 

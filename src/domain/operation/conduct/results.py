@@ -89,7 +89,9 @@ class Failure(Value):
     error_class: str
     message: FreeText
     facts: Annotated[
-        dict[str, Any], TextsMayContainPersonalData(codes=frozenset({"kind"})), Field(exclude_if=lambda facts: not facts)
+        dict[str, Any],
+        TextsMayContainPersonalData(codes=frozenset({"kind", "reason"})),
+        Field(exclude_if=lambda facts: not facts),
     ] = {}  # What programs read of it, such as what was asked and what was read.
 
 

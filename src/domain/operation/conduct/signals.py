@@ -13,7 +13,8 @@ from baton.domain.operation.procedure import start
 from baton.domain.operation.procedure.procedure import PendingRequest, Procedure, ProcedureIterationStarted
 from baton.domain.operation.steering.steering import Point
 from baton.domain.run.run import Run, RunStatus
-from baton.domain.shared.reads import Reads, latest_events, require, require_if_given
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, latest_events, require, require_if_given
 from baton.domain.shared.refusals import Refusal
 
 GATES = {WatchedGate.SUPPLY: start.supplies_available, WatchedGate.ENCLOSURE: start.enclosures_permitted}
@@ -31,6 +32,7 @@ class ConductSignals:
     open_pass: tuple[int, Point] | None = None  # the pass that is open, and where it measures
     skipped_waits: tuple[PlacedStep, ...] = ()  # checks whose wait a person has ended
     open_until: datetime | None = None  # from when on the gates are judged anew although nothing happened
+    monitor_term: int | None = None  # the term of the monitor that the gates rest on; None where they rest on none
 
     @property
     def verdict(self) -> ConductVerdict | None:
@@ -50,6 +52,11 @@ class ConductSignals:
         if self.run is RunStatus.HELD:
             return ConductVerdict.RUN_HELD
         return None if self.closed_gate is None else ConductVerdict.GATE_CLOSED
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Return whether a gate counts as closed only because nobody confirms just now what was observed."""
+        return self.closed_gate is not None and self.closed_gate.facts.get("reason") == start.NOT_CONFIRMED
 
     def before_closing(self, *, completed: bool, may_hold: bool) -> ConductVerdict | None:
         """Return what keeps closing steps from beginning: an abort, a hold that still counts and, of a list that was
@@ -79,6 +86,14 @@ def read_conduct_signals(procedure_id: UUID, conduct_id: UUID, watch: WatchedGat
         facts = yield from start.procedure_preconditions(procedure, run, call, resuming=True)
         for gate in sorted(watch):
             GATES[gate](facts)
+        names = facts.monitored_enclosures if WatchedGate.ENCLOSURE in watch else []
+        if names or (facts.has_monitored_supply and WatchedGate.SUPPLY in watch):
+            term = yield from ask(Ports.monitor_term, names)
+            start.permits_confirmed(facts, term)
+            signals = replace(signals, monitor_term=term)
     except Refusal as refusal:
-        return replace(signals, closed_gate=lifecycle_failure("hold", refusal.code, refusal.detail), open_until=call.now)
+        gate_closed = lifecycle_failure("hold", refusal.code, refusal.detail)
+        if refusal.reason == start.NOT_CONFIRMED:
+            gate_closed = gate_closed.model_copy(update={"facts": {"reason": refusal.reason}})
+        return replace(signals, closed_gate=gate_closed, open_until=call.now)
     return replace(signals, open_until=facts.fresh_until if WatchedGate.ENCLOSURE in watch else None)

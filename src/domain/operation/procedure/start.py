@@ -143,12 +143,25 @@ def enclosures_permitted(facts: Preconditions) -> None:
         raise finding.refusal(ProcedureRequiresPermittedEnclosureError, ProcedureEnclosureCoverageMismatchError)
 
 
+def permits_confirmed(facts: Preconditions, term: int | None) -> None:
+    """The deployment's own monitor, which leads in this term, is there and has read what it watches of this."""
+    if term is not None:
+        return
+    refusal: type[Conflict] = ProcedureSupplyCoverageMismatchError
+    detail = "Nobody watches the supplies that this needs just now"
+    if watched := facts.monitored_enclosures:
+        refusal = ProcedureEnclosureCoverageMismatchError
+        detail = f"Nobody confirms the permit of {', '.join(sorted(watched))} just now: no worker has read it of late"
+    raise refusal(f"{detail}; see that a worker runs, look, and resume.", reason=NOT_CONFIRMED)
+
+
 def clearance_in_force(facts: Preconditions) -> None:
     """There is no parent run, or a clearance that covers it or a judged asset is in force."""
     if facts.run_id is not None and (finding := facts.clearance) is not None:
         raise finding.refusal(ProcedureRequiresActiveClearanceError, ProcedureClearanceCoverageMismatchError)
 
 
+NOT_CONFIRMED = "not_confirmed"
 GATES = (
     Gate(targets_in_service, lambda facts: facts.asset_ids),
     Gate(assets_ready, lambda facts: facts.asset_ids),

@@ -1,0 +1,25 @@
+"""Leases: who leads says so every second, and what a former leader still writes is refused as a whole."""
+
+from alembic import op
+
+revision, down_revision = "0018", "0017"
+
+
+def upgrade() -> None:
+    # A renewal does not wait for writes of the leader, since it changes no key; a new term does.
+    op.execute("""
+CREATE TABLE leases (
+    lock bigint PRIMARY KEY,
+    term bigint NOT NULL,
+    backend_pid integer NOT NULL,
+    renewed_at timestamptz NOT NULL,
+    UNIQUE (lock, term));
+GRANT SELECT, INSERT, UPDATE ON leases TO baton_runtime;
+CREATE FUNCTION require_lease(held_lock bigint, held_term bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM leases WHERE lock = held_lock AND term = held_term FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'another process leads' USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+END $$;
+GRANT EXECUTE ON FUNCTION require_lease TO baton_runtime;""")
