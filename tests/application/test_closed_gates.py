@@ -10,7 +10,7 @@ import pytest
 
 from baton.application.caller import Caller
 from baton.domain.access.actor import ActorKind, ActorRegistered
-from baton.domain.enclosure.enclosure import ObserveEnclosureStatus
+from baton.domain.enclosure.enclosure import Enclosure, ObserveEnclosureStatus, enclosure_key
 from baton.domain.kernel import NIL
 from baton.domain.operation.conduct.conduct import ConductFromProcedure
 from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, StepReport, StretchRequest
@@ -38,6 +38,7 @@ from tests.support.workflows.step_json import action, capture, check, compute, s
 STEPS = [setpoint("bl7:a", value) for value in range(1, 5)]
 CLOSING = [setpoint("bl7:shutter", 0)]
 ENCLOSURE_CLOSED = ProcedureRequiresPermittedEnclosureError.__name__
+MONITOR = 0x6D
 OBSERVED_FOR = 120
 """Seconds for which an observation of an enclosure counts."""
 
@@ -89,6 +90,55 @@ async def hutch(time: LoopTime) -> Hutch:
     hutch = Hutch(memory, line, monitor)
     await hutch.observe()
     return hutch
+
+
+class TestAnOwnMonitor:
+    """What the service's own monitor watches rests on a monitor that is there."""
+
+    @pytest.fixture
+    async def watched(self, hutch: Hutch) -> Hutch:
+        hutch.memory.monitored_enclosures = {enclosure_key(hutch.line.world.state(Enclosure, hutch.line.enclosure_id))}
+        hutch.memory.store.leases[MONITOR] = 1
+        return hutch
+
+    async def test_that_is_gone_lets_the_next_step_wait_and_holds_after_five_seconds(self, watched: Hutch) -> None:
+        memory, conduct = watched.memory, await watched.open_conduct()
+        await watched.walk(conduct, 1)
+        began = memory.time.elapsed_seconds
+        memory.store.leases.clear()
+        report = await memory.step(conduct, 1)
+        assert 5 <= memory.time.elapsed_seconds - began < 6
+        assert report.failure is not None
+        assert (report.verdict, report.failure.facts) == (ConductVerdict.GATE_CLOSED, {"reason": "not_confirmed"})
+        assert "Nobody confirms the permit of" in report.failure.message
+        assert memory.plant.writes.get("bl7:a", 0) == 1, "nothing was begun"
+        await watched.end(conduct, report)
+        procedure = memory.procedure(conduct)
+        assert (procedure.status, procedure.hold_cause) == (ProcedureStatus.HELD, HoldCause.GATE_CLOSED)
+
+    async def test_that_another_follows_in_time_holds_nothing(self, watched: Hutch) -> None:
+        memory, conduct = watched.memory, await watched.open_conduct()
+        await watched.walk(conduct, 1)
+        memory.store.leases.clear()
+        asyncio.get_running_loop().call_later(3, memory.store.leases.update, {MONITOR: 2})
+        assert (await memory.step(conduct, 1)).verdict is ConductVerdict.DONE
+
+    async def test_that_finds_the_hutch_open_holds_at_once(self, watched: Hutch) -> None:
+        memory, conduct = watched.memory, await watched.open_conduct()
+        await watched.walk(conduct, 1)
+        began = memory.time.elapsed_seconds
+        memory.store.leases[MONITOR] = 2
+        await watched.observe("NotPermitted")
+        report = await memory.step(conduct, 1)
+        assert (report.verdict, memory.time.elapsed_seconds) == (ConductVerdict.GATE_CLOSED, began)
+
+    async def test_that_is_gone_does_not_keep_closing_steps_back(self, watched: Hutch) -> None:
+        memory, conduct = watched.memory, await watched.open_conduct()
+        await watched.walk(conduct, len(STEPS))
+        memory.store.leases.clear()
+        completed = ConductOutcome(finish=Finish.COMPLETED)
+        assert await memory.conductor.begin_closing(conduct.end(completed)) is ConductVerdict.DONE
+        assert (await memory.step(conduct, closing=True)).verdict is ConductVerdict.DONE
 
 
 class TestAnEnclosure:

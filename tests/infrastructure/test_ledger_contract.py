@@ -27,6 +27,7 @@ from baton.domain.operation.procedure.endings import CompleteProcedure, HoldProc
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.operation.procedure.registration import RegisterProcedure
 from baton.domain.run.run import Run
+from baton.infrastructure.postgres.leadership import MONITOR_LOCK
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
@@ -60,13 +61,26 @@ def case(request: pytest.FixtureRequest, shared_database: str, shared_store: Pos
     clock = HandSetClock(datetime.now(UTC))
     if request.param == "postgres":
         client = CommandCaller(shared_store, ports=PORTS, clock=clock)
-        return LedgerCase(client, PostgresLedger(shared_store), lambda seconds: set_back(shared_database, seconds))
+        let_pass, begin_term = partial(set_back, shared_database), partial(lead_on_postgres, shared_store)
+        return LedgerCase(client, PostgresLedger(shared_store), let_pass, begin_term)
 
     async def let_pass(seconds: float) -> None:
         clock.now += timedelta(seconds=seconds)
 
+    async def lead_in_memory(term: int | None) -> None:
+        store.leases = {} if term is None else {MONITOR_LOCK: term}
+
     store = MemoryStore()
-    return LedgerCase(CommandCaller(store, ports=PORTS, clock=clock), MemoryLedger(store, clock), let_pass)
+    client = CommandCaller(store, ports=PORTS, clock=clock)
+    return LedgerCase(client, MemoryLedger(store, clock), let_pass, lead_in_memory)
+
+
+async def lead_on_postgres(store: PostgresStore, term: int | None) -> None:
+    renewed_at = "-infinity" if term is None else "now"
+    row = """INSERT INTO leases VALUES (%s, %s, 0, %s) ON CONFLICT (lock) DO UPDATE
+        SET term = excluded.term, renewed_at = excluded.renewed_at"""
+    async with store.connection() as connection:
+        await connection.execute(row, (MONITOR_LOCK, term or 0, renewed_at))
 
 
 async def set_back(url: str, seconds: float) -> None:
@@ -89,6 +103,25 @@ async def conduct(case: LedgerCase) -> LedgerConduct:
 async def request(case: LedgerCase, conduct: LedgerConduct) -> None:
     """Ask something of a live conduct."""
     await case.client.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
+
+
+class TestMonitor:
+    """A step that rests on what a monitor reads begins only while that monitor leads."""
+
+    async def test_nothing_begins_by_the_term_of_one_that_leads_no_more(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        await case.lead(5)
+        standing = await case.ledger.begin(begin_request(conduct.at(0), monitor_term=4))
+        assert (standing.live, standing.marked, standing.moved) == (True, False, True)
+        assert (await case.ledger.begin(begin_request(conduct.at(0), monitor_term=5))).marked
+
+    async def test_nothing_begins_while_nobody_leads(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.lead(5)
+        await case.lead(None)
+        standing = await case.ledger.begin(begin_request(conduct.at(0), monitor_term=5))
+        assert (standing.live, standing.marked, standing.moved) == (True, False, True)
+        assert (await case.ledger.begin(begin_request(conduct.at(0)))).marked, "what rests on no monitor begins"
 
 
 class TestWatchedStreams:

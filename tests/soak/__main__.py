@@ -52,6 +52,7 @@ def jobs() -> list[SoakJob]:
         SoakJob("crashes", [chaos + "worker_kill.py"], 120, {"CRASH_MATRIX": "full"}),
         SoakJob("holds", [workflows + "holds.py"], 180, {"HOLD_MATRIX": "all"}),
         SoakJob("suspensions", [chaos + "suspended_worker.py"], 120, {"SUSPENSIONS": "66"}),
+        SoakJob("lost monitors", [chaos + "lost_monitor.py"], 300, {"LOST_MONITORS": "9"}),
         SoakJob("random conducts", [workflows + "random_conducts.py"], 60, conducts, is_random=True),
         SoakJob("a long conduct", [workflows + "long_conduct.py"], 90, {"LONG_CONDUCT_STEPS": "5000"}),
         SoakJob("rival agents", [chaos + "rival_agents.py"], 90, rivals, is_random=True),

@@ -172,6 +172,7 @@ class MemoryConduct:
     """The names of workers that are known to have ended."""
     taken_for_done: set[UUID] = field(default_factory=set)
     """The rows of steps that nobody did, so that a later one can be tried."""
+    monitored_enclosures: set[str] = field(default_factory=set)
     caller: Caller = field(default_factory=lambda: Caller(OPERATOR, SYSTEM_HTTP, new_id()))
     make_ledger: Callable[[MemoryStore, LoopTime], Ledger] = MemoryLedger
 
@@ -184,8 +185,16 @@ class MemoryConduct:
         self.take_the_stand()
 
     def ports(self) -> Any:
-        own = {"actuation_kind": self.actuation_kind, "completed_step_count": self.completed_step_count}
-        return SimpleNamespace(**{**vars(PORTS), **own})
+        own = (self.actuation_kind, self.completed_step_count, self.deployment, self.monitor_term)
+        return SimpleNamespace(**{**vars(PORTS), **{port.__name__: port for port in own}})
+
+    async def deployment(self) -> Any:
+        facts = await PORTS.deployment()
+        facts.monitored_enclosures = frozenset(self.monitored_enclosures)
+        return facts
+
+    async def monitor_term(self, enclosure_names: Sequence[str]) -> int | None:
+        return next(iter(self.store.leases.values()), None)
 
     async def actuation_kind(self, conduct_id: UUID) -> Any:
         return (await self.ledger.tally(conduct_id, 0)).actuation_kind

@@ -33,6 +33,7 @@ async def deployment() -> Any:
         **LENIENT,
         self_facility_code="facility",
         enclosure_observation_ttl=timedelta(seconds=120),
+        monitored_permit_ttl=timedelta(seconds=10),
         deciders=SELECTABLE,
         action_timeout=3600.0,
         compute_timeout=3600.0,
@@ -84,6 +85,12 @@ class LedgerCase:
     client: CommandCaller
     ledger: Ledger
     let_pass: Callable[[float], Awaitable[None]]
+    begin_term: Callable[[int | None], Awaitable[None]] | None = None
+
+    async def lead(self, term: int | None) -> None:
+        """Have a monitor lead in this term, or nobody."""
+        assert self.begin_term is not None, "no monitor is of interest here"
+        await self.begin_term(term)
 
     async def open_conduct(self) -> LedgerConduct:
         """A conduct that has just been opened."""
