@@ -6,10 +6,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 READ_TIMEOUT = 5.0  # seconds a control system has to connect and to give a value
 WRITE_TIMEOUT = 30.0  # seconds a control system has to confirm a write, unless the writer says otherwise
+T = TypeVar("T")
 Fence = Callable[[], None]  # called right before a send; raises where nothing may be sent any more
 
 
@@ -147,15 +148,32 @@ class Control(Protocol):
         """Close every channel; may be repeated."""
 
 
+Standstill = Callable[[], Callable[[], bool]]  # begins to look whether this process stands still; then, whether it did
+
+
+def never_still() -> Callable[[], bool]:
+    """Say that this process never stands still: for code that cannot tell."""
+    return lambda: False
+
+
 class FencedControl:
     """A control with a fence and a limit check for every write, which remembers what was done: `touched` addresses in the
     order of first use, the last confirmed values (`written`), and those sent since that may have had an effect
-    (`unconfirmed`)."""
+    (`unconfirmed`). Where the time of a question ran out while this process itself stood still, that says nothing of the
+    control system, and it is asked again (`repeats`)."""
 
-    def __init__(self, control: Control, fence: Fence, check_limits: LimitCheck = allow_any_value) -> None:
+    def __init__(
+        self,
+        control: Control,
+        fence: Fence,
+        check_limits: LimitCheck = allow_any_value,
+        stood_still: Standstill = never_still,
+    ) -> None:
         self._control = control
         self._fence = fence
         self._check_limits = check_limits
+        self._stood_still = stood_still
+        self.repeats = 0
         self._touched: dict[str, None] = {}
         self.written: dict[str, Any] = {}
         self.unconfirmed: dict[str, list[Any]] = {}
@@ -166,7 +184,17 @@ class FencedControl:
 
     async def read(self, address: str) -> Reading:
         self._touched[address] = None
-        return await self._control.read(address)
+        return await self._ask(lambda: self._control.read(address))
+
+    async def _ask(self, question: Callable[[], Awaitable[T]], may_repeat: Callable[[], bool] = lambda: True) -> T:
+        while True:
+            stood_still = self._stood_still()
+            try:
+                return await question()
+            except (ControlNotConnectedError, ControlTimeoutError):
+                if not (may_repeat() and stood_still()):
+                    raise
+            self.repeats += 1
 
     async def write(
         self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
@@ -178,15 +206,16 @@ class FencedControl:
         stopping = task is not None and task.cancelling() > 0
         check = fence or (always_open if stopping else self._fence)
         if not stopping:
-            await self._check_limits(address, value)
-        before = self.unconfirmed.get(address, [])
+            await self._ask(lambda: self._check_limits(address, value))
+        before, sent = self.unconfirmed.get(address, []), False
 
         def send() -> None:
+            nonlocal sent
             check()
-            self.unconfirmed[address] = [*before, value]
+            sent, self.unconfirmed[address] = True, [*before, value]
 
         try:
-            await self._control.write(address, value, wait, timeout, send)
+            await self._ask(lambda: self._control.write(address, value, wait, timeout, send), lambda: not sent)
         except (ControlWriteRejectedError, ControlAccessDeniedError):
             self.unconfirmed.pop(address, None)
             if before:

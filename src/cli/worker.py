@@ -29,7 +29,7 @@ from baton.application.conduct.compute import Compute
 from baton.application.conduct.conduct_record import ConductRecord, RecordWatch, StepPlans
 from baton.application.conduct.conduct_work import Reconciler
 from baton.application.conduct.conductor import Conductor
-from baton.application.conduct.heartbeat import ENGINE_BEAT_SECONDS
+from baton.application.conduct.heartbeat import ENGINE_BEAT_SECONDS, Pulse
 from baton.application.conduct.ledger import Ledger
 from baton.application.conduct.passes import Passes
 from baton.application.conduct.run_conductor import RunConductor
@@ -168,7 +168,9 @@ async def open_conduct_engine(
     compute = compute or configured_compute(settings)
     check_limits = SetpointLimits(control, runtime.commands, new_id).check
     own_actions = actions or installed_actions()
-    effects = StepEffects(control, own_actions, WallClock(), settings.control_routes, action_limit, check_limits)
+    pulse = Pulse()
+    plant = (control, own_actions, WallClock(), settings.control_routes)
+    effects = StepEffects(*plant, action_limit, check_limits, pulse.begin)
     ledger, plans = ledger or PostgresLedger(runtime.store), StepPlans(runtime.store)
     watch = RecordWatch(runtime.commands, clock)
     # The name is unique to this process, on any machine, at any time.
@@ -181,7 +183,8 @@ async def open_conduct_engine(
     progress, works = PostgresConductProgress(runtime.store), (runtime.conducts, runtime.run_conducts)
     run_conductor = RunConductor(runtime.store, runtime.commands, clock, progress, *works, restart_limit, watch)
     try:
-        yield ConductEngine(conductor, passes, steps, run_conductor, SignalReader(control))
+        async with runtime.supervisor.supervise("pulse", pulse.run):
+            yield ConductEngine(conductor, passes, steps, run_conductor, SignalReader(control))
     finally:
         await steps.close()
         await compute.close()

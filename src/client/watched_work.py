@@ -8,7 +8,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from uuid import UUID
 
-from baton.client.wording import ending_text, ending_word, failure_text, pending_text, remaining_text, step_failure_text
+from baton.client.wording import (
+    ending_text,
+    ending_word,
+    failure_text,
+    pending_text,
+    remaining_text,
+    step_failure_text,
+    unclosed_text,
+)
 
 if TYPE_CHECKING:
     from baton.client.operations import (
@@ -212,7 +220,9 @@ class WatchedRunConduct:
         if self.view is None or self.view.conduct_id is None:
             return "waiting for a conduct to be opened"
         if self.result is not None:
-            return "succeeded" if self.result.failure is None else f"failed: {self.result.failure.message}"
+            if self.result.failure is None:
+                return unclosed_text(self.result) or "succeeded"
+            return f"failed: {self.result.failure.message}"
         number = self._phase_number(self.phase.view.procedure_id) if self.phase.view is not None else None
         if number is None:
             return "waiting for its first phase"

@@ -8,13 +8,22 @@ LONGEST_REASON = 500
 
 def ending_text(result: Any) -> str:
     """Return how a conduct ended, in words."""
+    if unclosed := unclosed_text(result):
+        return unclosed if result.failure is None else f"{ending_word(result)}: {result.failure.message} {unclosed}"
     return "succeeded" if result.failure is None else f"{ending_word(result)}: {result.failure.message}"
+
+
+def unclosed_text(result: Any) -> str | None:
+    """Return which closing steps of a conduct, or of the phases of one, were not done; None where all were."""
+    parts = (result, *getattr(result, "phases", ()))
+    unclosed = [failure.target for part in parts for failure in getattr(part, "closing_failures", ())]
+    return f"closing was not done ({', '.join(unclosed)}): look at the equipment" if unclosed else None
 
 
 def ending_word(result: Any) -> str:
     """Return the word for the end of a conduct."""
     if result.succeeded:
-        return "succeeded"
+        return "succeeded" if unclosed_text(result) is None else "left unclosed"
     return "held" if result.held else "halted" if result.acquisition_halt else "failed"
 
 

@@ -72,6 +72,21 @@ COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
         200,
         "The conduct did not succeed at step 7: Shut.",
     ),
+    (
+        "conduct_procedure",
+        {"succeeded": True, "closing_failures": [{"target": "bl7:shutter", "message": "It does not answer."}]},
+        200,
+        "Closing was not done: bl7:shutter failed: It does not answer. Look at the equipment.",
+    ),
+    (
+        "conduct_run",
+        {
+            "succeeded": True,
+            "phases": [{"closing_failures": [{"target": "bl7:shutter", "message": "No."}, {"target": "x"}]}],
+        },
+        200,
+        "Closing was not done: bl7:shutter failed, and 1 other: No. Look at the equipment.",
+    ),
     ("hold_everything", {"held": [], "refused": []}, 200, "Nothing was live, so nothing had to be held."),
     (
         "hold_everything",

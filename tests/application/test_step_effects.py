@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from baton.application.conduct.heartbeat import Pulse
 from baton.application.conduct.step_effects import DetailedFault, EffectResult, StepEffects
 from baton.application.control import (
     ControlNotConnectedError,
@@ -20,6 +21,7 @@ from baton.application.control import (
 from baton.application.plant import SimulatedMotor, Substrate
 from baton.domain.operation.conduct.results import Artifact
 from baton.domain.operation.conduct.step_values import Memory, StepFault
+from baton.domain.recipe.step_checks import ARMS
 from baton.domain.recipe.steps import CaptureStep, CheckStep, SetpointStep
 from baton.infrastructure.control.devices import Motor, PlainSignal
 from baton.infrastructure.control.routes import RoutedControl
@@ -362,3 +364,78 @@ class TestCaptures:
         artifact = Artifact(uri="file:///a", checksum_algorithm="sha256", checksum_value="0", byte_size=1)
         effect = effects.capture(CaptureStep(**capture(B, "n")), Memory(outputs={"n": artifact}))
         assert (await effect.body()).slot == "n"
+
+
+class TestStandstill:
+    """Time that ran out while this process stood still says nothing of the control system."""
+
+    class Late(RoutedControl):
+        """A control whose next questions come too late, so many of them."""
+
+        late = 0
+
+        async def read(self, address: str) -> Reading:
+            self._miss(ControlTimeoutError)
+            return await super().read(address)
+
+        async def write(self, address: str, value: Any, *rest: Any) -> None:
+            self._miss(ControlNotConnectedError)
+            await super().write(address, value, *rest)
+
+        async def check_limits(self, address: str, value: Any) -> None:
+            self._miss(ControlTimeoutError)
+
+        def _miss(self, error: type[Exception]) -> None:
+            if self.late:
+                self.late -= 1
+                raise error("too late")
+
+    @pytest.fixture
+    def late(self, plant: Simulator) -> "TestStandstill.Late":
+        control = self.Late(ROUTES, {Substrate.IN_MEMORY: plant})
+        control.late = 1
+        return control
+
+    @pytest.mark.parametrize("step", [check(B, 1.5), capture(B, "n"), setpoint("sim:a", 1)], ids=lambda step: step["kind"])
+    async def test_what_was_asked_then_is_asked_again_and_the_row_says_so(
+        self, late: Late, time: LoopTime, step: dict[str, Any]
+    ) -> None:
+        effects = StepEffects(late, ActionRegistry({}), time, ROUTES, 3600.0, late.check_limits, lambda: lambda: True)
+        effect = effects.prepare(ARMS.validate_python(step), Memory(), always_open, None)
+        assert isinstance(await effect.body(), EffectResult)
+        assert effect.remains()["repeats"] == 1
+
+    @pytest.mark.parametrize("step", [check(B, 1.5), capture(B, "n"), setpoint("sim:a", 1)], ids=lambda step: step["kind"])
+    async def test_otherwise_it_is_a_failure_of_the_control_system(
+        self, late: Late, time: LoopTime, step: dict[str, Any]
+    ) -> None:
+        effects = StepEffects(late, ActionRegistry({}), time, ROUTES, 3600.0, late.check_limits)
+        effect = effects.prepare(ARMS.validate_python(step), Memory(), always_open, None)
+        with pytest.raises((ControlTimeoutError, ControlNotConnectedError)):
+            await effect.body()
+
+    async def test_what_was_sent_is_not_sent_again(self, plant: Simulator, time: LoopTime) -> None:
+        class Unconfirmed(RoutedControl):
+            async def write(
+                self, address: str, value: Any, wait: bool = True, timeout: float = 1, fence: Any = None
+            ) -> None:
+                fence()
+                raise ControlTimeoutError("it was not confirmed")
+
+        control = Unconfirmed(ROUTES, {Substrate.IN_MEMORY: plant})
+        effects = StepEffects(control, ActionRegistry({}), time, ROUTES, 3600.0, stood_still=lambda: lambda: True)
+        effect = effects.setpoint(SetpointStep(**setpoint("sim:a", 1)), Memory(), always_open)
+        with pytest.raises(ControlTimeoutError):
+            await effect.body()
+        assert effect.remains() == {"sent": True}
+
+    async def test_a_pulse_tells_a_gap_whether_it_was_noticed_before_or_is_noticed_now(self) -> None:
+        now = 100.0
+        pulse = Pulse(lambda: now)
+        stood_still = pulse.begin()
+        now += 0.9
+        assert not stood_still()
+        now += 1.0
+        assert stood_still()
+        assert stood_still(), "it did"
+        assert not pulse.begin()(), "not since"

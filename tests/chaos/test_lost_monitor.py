@@ -1,7 +1,8 @@
 """The worker that watches a hutch is suspended, killed or cut off from the database at the very moment at which the permit
 goes: no step begins later than ten seconds after, and what was under way is held.
 
-What reaches the plant is noted by a Channel Access server in a process of its own. LOST_MONITORS=51 tries each of the three seventeen times.
+What reaches the plant is noted by a Channel Access server in a process of its own. LOST_MONITORS=51 tries each of the three
+ways seventeen times.
 """
 
 import json

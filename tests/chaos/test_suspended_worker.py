@@ -19,6 +19,7 @@ from uuid import UUID
 import pytest
 
 from baton.application.conduct.heartbeat import STOP_AFTER_SECONDS, boot_time
+from baton.application.control import READ_TIMEOUT
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.operation.procedure.endings import TruncateProcedure
@@ -29,7 +30,7 @@ from tests.support.infrastructure.epics_servers import EpicsServer, channel_acce
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
-from tests.support.workflows.step_json import action, setpoint
+from tests.support.workflows.step_json import action, capture, check, setpoint
 
 WANTED = int(os.environ.get("SUSPENSIONS", "0"))
 TIMEOUT_SECONDS = 120.0
@@ -49,6 +50,10 @@ SETPOINT_POINTS = (
     SuspensionPoint.BEFORE_CONNECT,
     SuspensionPoint.AFTER_CONNECT,
 )
+
+
+def verified_setpoint(address: str, value: float) -> dict[str, Any]:
+    return {**setpoint(address, value), "verify": True}
 
 
 @dataclass(frozen=True)
@@ -200,6 +205,44 @@ async def test_a_stretch_goes_on_where_its_worker_was_lost_and_only_what_was_und
             assert {number for number, count in counted.items() if count > 1} <= {index - 1, index}, signals[index]
             assert max(counted.values()) <= 2, signals[index]
     assert [put for put in puts if put[1] == SLEEPER and put[0] >= over_at] == [], "it was too late for these"
+
+
+READINGS = {
+    "a check": (check, SuspensionPoint.GET),
+    "a check that connects": (check, SuspensionPoint.BEFORE_CONNECT),
+    "a capture": (capture, SuspensionPoint.GET),
+    "a capture of a signal that says its unit": (capture, SuspensionPoint.LIMITS),
+    "limits": (setpoint, SuspensionPoint.LIMITS),
+    "a connection": (setpoint, SuspensionPoint.BEFORE_CONNECT),
+    "what was written": (verified_setpoint, SuspensionPoint.GET),
+}
+
+
+async def test_a_suspension_in_any_reading_fails_and_skips_nothing(
+    database_url: str, temporal: EmbeddedTemporal, plant: EpicsServer, tmp_path: Path
+) -> None:
+    environment, plan, conducts = worker_environment(database_url, temporal), {}, {}
+    async with open_conduct_stack(database_url, temporal.address) as stack:
+        await stack.stop_worker()
+        plant.tell("set", address=BEFORE, value=0)
+        for (name, (make, point)), closing in itertools.product(READINGS.items(), (False, True)):
+            signal_name = f"{name}{' to close' * closing}".replace(" ", ":")
+            plant.tell("set", address=signal_name, value=1)
+            steps = ([setpoint(BEFORE, 1)], [make(signal_name, "c" if make is capture else 1)])
+            conducts[signal_name] = await stack.register_from_recipe(*(steps if closing else steps[::-1]))
+            await stack.do(ConductProcedure(wait=0), conducts[signal_name])
+            plan[signal_name] = point.value
+        with running_worker(SLEEPER, plan, tmp_path, environment) as only:
+            stopped_at = await only.wait_for("stopped")
+            await until(lambda: boot_time() - stopped_at > READ_TIMEOUT + 1, TIMEOUT_SECONDS)
+            only.wake()
+            await until(lambda: are_all_over(stack, list(conducts.values())), TIMEOUT_SECONDS)
+        for signal_name, procedure_id in conducts.items():
+            procedure = await stack.procedure(procedure_id)
+            told = (signal_name, procedure.last_status_reason)
+            assert (procedure.status, procedure.closing_failures) == (ProcedureStatus.COMPLETED, ()), told
+        written = {address for _, _, address in plant.tell("puts")}
+        assert {name for name in plan if name.startswith(("limits", "a:connection", "what"))} <= written
 
 
 def worker_environment(database_url: str, temporal: EmbeddedTemporal) -> dict[str, str]:

@@ -12,16 +12,7 @@ import psycopg
 import pytest
 
 from baton.application.caller import Lease
-from baton.application.ports import (
-    Batch,
-    Bookmark,
-    CommandResult,
-    FactsRead,
-    KeyClaim,
-    LeaseLostError,
-    Store,
-    StreamAppend,
-)
+from baton.application.ports import Batch, Bookmark, CommandResult, FactsRead, KeyClaim, LeaseLostError, Store, StreamAppend
 from baton.application.queries import LOG_END, place_of
 from baton.domain.access.actor import (
     Actor,
@@ -98,7 +89,9 @@ async def tested_store(request: pytest.FixtureRequest) -> AsyncIterator[StoreUnd
     url = request.getfixturevalue("database_url")
     async with runtime_pool(url, 8) as pool:
         store = PostgresStore(pool, lambda: announced.append(None))
-        yield StoreUnderTest(store, lambda: contents_on_postgres(url), lambda: project(url), announced, partial(lease_on_postgres, url))
+        yield StoreUnderTest(
+            store, lambda: contents_on_postgres(url), lambda: project(url), announced, partial(lease_on_postgres, url)
+        )
 
 
 async def nothing_to_do() -> None:

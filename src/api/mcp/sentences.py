@@ -91,7 +91,12 @@ def _known_form(answer: Answer) -> str | None:
 
 
 def _conduct_sentence(result: Answer) -> str:
-    """Return how a conduct ended; one that did not succeed says so first."""
+    """Return how a conduct ended; one that did not succeed, or left something unclosed, says so first."""
+    unclosed = [one for part in (result, *_phases(result)) for one in part.get("closing_failures") or ()]
+    if unclosed and (result["succeeded"] or not result.get("failure")):
+        first = unclosed[0]
+        more = "" if len(unclosed) == 1 else f", and {_count(len(unclosed) - 1, 'other')}"
+        return f"Closing was not done: {first.get('target')} failed{more}: {first.get('message')} Look at the equipment."
     if result["succeeded"]:
         done = result.get("completed_count")
         return "The conduct succeeded." if done is None else f"The conduct succeeded: {_count(done, 'part')} completed."

@@ -19,6 +19,7 @@ STOPPING = (ConductVerdict.GONE, ConductVerdict.ABORT, ConductVerdict.RUN_ABORTE
 HEARTBEAT_SECONDS = 0.5
 ENGINE_BEAT_SECONDS = 1.0  # between two heartbeats to the engine, each of which costs it a write
 LOST_AFTER_SECONDS = 4.0  # silence after which others take a step's worker for lost
+PULSE_SECONDS, STILL_SECONDS = 0.25, 1.0  # between two beats of a process, and between two of one that stood still
 STOP_AFTER_SECONDS = LOST_AFTER_SECONDS - 1  # silence after which work stops itself, well before others take it for lost
 
 
@@ -116,6 +117,37 @@ class HeartbeatLost(Exception):
 def boot_time() -> float:
     """Return seconds by a clock that also counts while this machine is suspended, where there is one (on Linux)."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class Pulse:
+    """Beats while this process runs, so that it can tell whether it stood still: suspended, or too busy to do anything."""
+
+    def __init__(self, clock: Callable[[], float] = boot_time) -> None:
+        self._clock = clock
+        self._beat_at = clock()
+        self._woken = 0  # how often it went on after standing still
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            self._beat()
+            await asyncio.sleep(PULSE_SECONDS)
+
+    def begin(self) -> Callable[[], bool]:
+        """Return what says whether this process stood still since now."""
+        self._beat()
+        before = self._woken
+
+        def stood_still() -> bool:
+            self._beat()
+            return self._woken > before
+
+        return stood_still
+
+    def _beat(self) -> None:
+        now = self._clock()
+        self._woken += now - self._beat_at >= STILL_SECONDS
+        self._beat_at = now
 
 
 class WriteFence:

@@ -20,9 +20,11 @@ from baton.application.control import (
     FencedControl,
     LimitCheck,
     Reading,
+    Standstill,
     Timekeeper,
     allow_any_value,
     always_open,
+    never_still,
 )
 from baton.domain.operation.conduct import step_values
 from baton.domain.operation.conduct.messages import WRITE_TIMEOUT, StepPlace
@@ -82,6 +84,7 @@ class StepEffects:
     routes: tuple[DeclaredRoute, ...]
     action_timeout: float
     check_limits: LimitCheck = allow_any_value
+    stood_still: Standstill = never_still
 
     def prepare(self, step: RecipeStep, memory: Memory, fence: Fence, deadline: datetime | None) -> Effect[EffectResult]:
         """Return the effect of a step with everything resolved; raise StepFault where that fails."""
@@ -101,7 +104,7 @@ class StepEffects:
 
     def setpoint(self, step: steps.RecipeSetpointStep, memory: Memory, fence: Fence) -> Effect[EffectResult]:
         """Write a value within its limits and wait until it is confirmed; then read back, as evidence or as a condition."""
-        value, witness = memory.value(step.value), FencedControl(self.control, fence, self.check_limits)
+        value, witness = memory.value(step.value), FencedControl(self.control, fence, self.check_limits, self.stood_still)
 
         async def write() -> EffectResult:
             await witness.write(step.address, value, timeout=WRITE_TIMEOUT)
@@ -111,8 +114,8 @@ class StepEffects:
 
         def remains() -> Mapping[str, Any]:
             if witness.unconfirmed:
-                return {"sent": True}
-            return {"confirmed": True} if step.verify and witness.written else {}
+                return {"sent": True, **repeats_of(witness)}
+            return {**({"confirmed": True} if step.verify and witness.written else {}), **repeats_of(witness)}
 
         verify = step.model_dump(mode="json")["verify"]
         says = {"address": step.address, "value": plain(value), "verify": verify, **reference_field(step.value)}
@@ -159,7 +162,7 @@ class StepEffects:
 
     def action(self, step: steps.RecipeActionStep, fence: Fence) -> Effect[EffectResult]:
         """Perform a registered action."""
-        witness = FencedControl(self.control, fence, self.check_limits)
+        witness = FencedControl(self.control, fence, self.check_limits, self.stood_still)
         params = step.model_dump(mode="json")["params"]
 
         async def act() -> EffectResult:
@@ -169,14 +172,14 @@ class StepEffects:
         def remains() -> Mapping[str, Any]:
             sent = [[address, plain(value)] for address, tried in witness.unconfirmed.items() for value in tried[-MAX_SENT:]]
             written = [[address, plain(value)] for address, value in witness.written.items()]
-            return {"writes": written, **({"unconfirmed": sent} if sent else {})}
+            return {"writes": written, **({"unconfirmed": sent} if sent else {}), **repeats_of(witness)}
 
         says = {"name": step.name, "params": plain(params)}
         return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False, remains=remains)
 
     def check(self, step: steps.RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect[EffectResult]:
         """Read, follow the signal until it satisfies or the deadline comes, and judge the last reading."""
-        criterion, witness = step.criterion, FencedControl(self.control, always_open)
+        criterion, witness = step.criterion, FencedControl(self.control, always_open, stood_still=self.stood_still)
         expected = memory.value(criterion.expected)
 
         def satisfies(reading: Reading) -> bool:
@@ -196,13 +199,14 @@ class StepEffects:
 
         judged = {**criterion.model_dump(mode="json", exclude={"expected"}), "expected": plain(expected)}
         says = {"address": step.address, "criterion": judged, **reference_field(criterion.expected)}
-        return Effect(says, judge, lambda: self._kind(witness), marked=False)
+        return Effect(says, judge, lambda: self._kind(witness), marked=False, remains=partial(repeats_of, witness))
 
     async def _follow(
         self, control: Control, address: str, reading: Reading, satisfies: Callable[[Reading], bool], deadline: datetime
     ) -> Reading:
-        """Return the reading that satisfies, or the last one before the deadline."""
-        left = max(0.0, (deadline - self.time.now()).total_seconds())
+        """Return the reading that satisfies, or the last one before the deadline; where this process stood still then, one
+        of now, since what came meanwhile was not looked at."""
+        left, stood_still = max(0.0, (deadline - self.time.now()).total_seconds()), self.stood_still()
         try:
             async with asyncio.timeout(left) as limit, aclosing(control.subscribe(address)) as readings:
                 async for reading in readings:
@@ -211,11 +215,13 @@ class StepEffects:
         except TimeoutError:
             if not limit.expired():
                 raise
+            if stood_still():
+                return await control.read(address)
         return reading
 
     def capture(self, step: steps.RecipeCaptureStep, memory: Memory) -> Effect[EffectResult]:
         """Read a number into a slot."""
-        witness = FencedControl(self.control, always_open)
+        witness = FencedControl(self.control, always_open, stood_still=self.stood_still)
 
         async def read() -> EffectResult:
             step_values.refuse_refill(step.capture_name, memory.captures)
@@ -228,10 +234,15 @@ class StepEffects:
             return EffectResult({**says, "captured_value": number}, slot=step.capture_name)
 
         says = {"address": step.address, "capture_name": step.capture_name}
-        return Effect(says, read, lambda: self._kind(witness), marked=False)
+        return Effect(says, read, lambda: self._kind(witness), marked=False, remains=partial(repeats_of, witness))
 
     def _kind(self, witness: FencedControl) -> ActuationKind | None:
         return touched_kind(witness.touched, self.routes)
+
+
+def repeats_of(control: FencedControl) -> dict[str, Any]:
+    """Return how often something was asked again because this process stood still, if it was."""
+    return {"repeats": control.repeats} if control.repeats else {}
 
 
 def failing_effect(fault: StepFault, says: Mapping[str, Any]) -> Effect[EffectResult]:

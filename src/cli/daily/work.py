@@ -14,6 +14,7 @@ from baton.cli.daily.session import ServiceSession, service_command
 from baton.cli.daily.steering import DryRunOption, WorkName, dry_run_lines
 from baton.cli.daily.tables import table_lines
 from baton.cli.messages import REFUSED, refuse
+from baton.client.wording import unclosed_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,7 +101,10 @@ def conduct_recipe(
 @service_command(conduct, "watch")
 @service_command(app)
 def watch(session: ServiceSession, name: WorkName) -> None:
-    """Follow a run or procedure to its end and print its result: exits with 0 where it succeeded, 1 where not."""
+    """Follow a run or procedure to its end and print its result: exits with 0 where it succeeded, 1 where not.
+
+    It exits with 1 too where a closing step was not done.
+    """
     work = find_work(session.client, name)
     collection = session.client.runs if work.kind == "run" else session.client.procedures
     watch_to_end(session, collection[work.id])
@@ -141,11 +145,11 @@ def progress_text(session: ServiceSession, work: FoundWork) -> str | None:
 
 
 def watch_to_end(session: ServiceSession, thing: Any, console: "Console | None" = None) -> NoReturn:
-    """Follow a run or a procedure to its end, print its result, and exit with 0 where it succeeded."""
+    """Follow a run or a procedure to its end, print its result, and exit with 0 where it succeeded and was closed."""
     following = thing.watch(console=console, lines=not session.as_json)
     result = following.result()
     session.show(result, following.work.result_lines())
-    raise SystemExit(0 if result.succeeded else REFUSED)
+    raise SystemExit(0 if result.succeeded and unclosed_text(result) is None else REFUSED)
 
 
 def verdict_lines(verdict: Any) -> Iterator[str]:

@@ -290,11 +290,7 @@ def enclosures_with_contacts(enclosure_ids: Iterable[UUID]) -> Reads[tuple[Enclo
 
 
 def enclosure_finding(
-    enclosure_ids: Iterable[UUID],
-    enclosures: Enclosures,
-    contacts: Contacts,
-    now: datetime,
-    deployment: Deployment,
+    enclosure_ids: Iterable[UUID], enclosures: Enclosures, contacts: Contacts, now: datetime, deployment: Deployment
 ) -> GateFinding | None:
     """Return the finding on the enclosures that do not permit work; one that is not on record does not either."""
     ids, monitored = sorted(set(enclosure_ids)), deployment.monitored_enclosures

@@ -24,7 +24,7 @@ from baton.cli.worker import build_worker
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.infrastructure.control import channel_access
 from baton.infrastructure.control.caproto_client import CaprotoClient
-from baton.infrastructure.control.channel_access import ChannelInfo
+from baton.infrastructure.control.channel_access import ChannelInfo, ChannelProperties, ChannelSample
 from baton.infrastructure.control.routes import open_control
 from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.postgres.ledger import PostgresLedger
@@ -39,6 +39,8 @@ class SuspensionPoint(StrEnum):
     AFTER_MARK = "mark to body"
     BEFORE_CONNECT = "mark to connect"
     AFTER_CONNECT = "connect to put"
+    GET = "in a reading"
+    LIMITS = "in a question for limits"
     FIRST_WRITE = "mark to first write"
     BETWEEN = "between two writes"
     SLEEP = "sleep before a write"
@@ -122,6 +124,14 @@ class SuspendingClient(CaprotoClient):
         channel = await super().connect(address)
         await self._suspension.pass_by(address, SuspensionPoint.AFTER_CONNECT)
         return channel
+
+    async def get(self, address: str) -> ChannelSample:
+        await self._suspension.pass_by(address, SuspensionPoint.GET)
+        return await super().get(address)
+
+    async def properties(self, address: str) -> ChannelProperties:
+        await self._suspension.pass_by(address, SuspensionPoint.LIMITS)
+        return await super().properties(address)
 
 
 def actions_of(suspension: Suspension) -> ActionRegistry:
