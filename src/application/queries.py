@@ -235,11 +235,18 @@ class Feed:
         """Return the place in the log behind a position; one that holds no event stands for the newest before it."""
         return (await self.store.locate(after) if after else None) or Bookmark(0, 0)
 
+    async def _goes_on(self, query: ListEvents) -> Bookmark | None:
+        """Return where the page before ended: where that event is now, since a record that is adopted gets other numbers."""
+        if (ended := bookmark_in(query.cursor, query.order)) is None:
+            return None
+        found = await self.store.locate(ended.position)
+        return found if found is not None and found.position == ended.position else ended
+
     async def page(self, caller: Caller, query: ListEvents) -> Page[dict[str, Any]]:
         """Return a page of the log; where it would be larger than asked for, it ends earlier."""
         access = await self.access(caller)
         start = await self.start(query.after)
-        bookmark = bookmark_in(query.cursor, query.order) or (start if query.order is Order.ASC else LOG_END)
+        bookmark = await self._goes_on(query) or (start if query.order is Order.ASC else LOG_END)
         found: list[EventRow] = []
         scanned, rows = 0, await self._rows(bookmark, query.order, start)
         while rows and len(found) <= query.limit and scanned < MOST_SCANNED:

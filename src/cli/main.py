@@ -168,6 +168,19 @@ def doctor(
     raise SystemExit(examine(only, data_dir, as_json=as_json))
 
 
+@app.command()
+def restore(
+    adopt: Annotated[
+        bool, Option("--adopt", help="Make a record that came from another cluster at home in this one.")
+    ] = False,
+    data_dir: DataDir = Path(".baton"),
+) -> None:
+    """Make a database that PostgreSQL's own tools restored ready for the service; all processes are stopped meanwhile."""
+    from baton.cli.restoring import adopt_record
+
+    adopt_record(data_dir, wanted=adopt)
+
+
 @projections.command("rebuild")
 def rebuild(
     names: Annotated[list[str] | None, Argument(help="Projections to rebuild; all when none is named.")] = None,

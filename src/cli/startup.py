@@ -90,6 +90,7 @@ def with_stack_servers(settings: Settings, data_dir: Path) -> Settings:
 
 def prepare_database(settings: Settings) -> None:
     """Migrate the database where this process may, which several may try at once; otherwise wait until another has."""
+    from baton.infrastructure.postgres.adoption import RecordAheadError
     from baton.infrastructure.postgres.schema_version import NewerDatabaseError, has_current_form, may_migrate
 
     url = required_database(settings)
@@ -102,7 +103,7 @@ def prepare_database(settings: Settings) -> None:
         elif not wait_until(lambda: has_current_form(url), MIGRATION_WAIT_SECONDS, 0.25):
             remedy = "start `baton projector` with the owner's login in DATABASE_OWNER_URL"
             refuse(f"The database lacks migrations, which the user of DATABASE_URL may not apply; {remedy}.")
-    except NewerDatabaseError as error:
+    except (NewerDatabaseError, RecordAheadError) as error:
         refuse(str(error))
     except psycopg.Error as error:
         refuse(f"{DATABASE_FAULT}: {one_line(error)}. Start it, or correct DATABASE_URL.")

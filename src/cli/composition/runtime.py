@@ -86,6 +86,7 @@ from baton.infrastructure.plugins import PluginUnusableError, installed_actions
 from baton.infrastructure.postgres.agent_data import PostgresPeople, PostgresSpending
 from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
 from baton.infrastructure.postgres.conduct_reader import PostgresConductReader
+from baton.infrastructure.postgres.adoption import refuse_ahead
 from baton.infrastructure.postgres.leadership import (
     ProcessReporter,
     monitor_term,
@@ -507,8 +508,9 @@ class Runtime:
             raise BootRefused(objections)
 
     async def unbuilt_projections(self) -> list[str]:
-        """Return the projections that are not built yet."""
+        """Return the projections that are not built yet; raise where the record came from another cluster meanwhile."""
         async with self.pool.connection() as connection:
+            await refuse_ahead(connection)
             return await unbuilt_projections(connection)
 
     def dispatcher(self) -> Dispatcher:

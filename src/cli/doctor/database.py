@@ -10,6 +10,7 @@ from baton.cli.composition.runtime import SUBSCRIBERS
 from baton.cli.doctor import CheckResult, ok, warning, wrong
 from baton.cli.startup import one_line
 from baton.domain.enclosure.enclosure import NAMES, RegisterEnclosure, enclosure_key
+from baton.infrastructure.postgres.adoption import RecordAheadError
 from baton.infrastructure.postgres.leadership import (
     MONITOR_LOCK,
     PROJECTIONS_LOCK,
@@ -43,7 +44,7 @@ def examine_migrations(url: str) -> CheckResult:
     try:
         if has_current_form(url):
             return ok(f"The database is migrated to {known_revisions()[-1]} and every projection is declared as here.")
-    except NewerDatabaseError as error:
+    except (NewerDatabaseError, RecordAheadError) as error:
         return wrong(str(error))
     from baton.infrastructure.postgres.migrate import pending_migrations  # loads SQLAlchemy
 

@@ -21,6 +21,7 @@ from baton.application.conduct.heartbeat import boot_time
 from baton.application.ports import LeaseLostError
 from baton.application.telemetry import ProcessReport, TaskTrouble, dropped_lines
 from baton.infrastructure.background import Supervisor
+from baton.infrastructure.postgres.adoption import refuse_ahead
 from baton.infrastructure.postgres.pool import Connection, dedicated_connection
 
 log = structlog.get_logger()
@@ -88,6 +89,7 @@ async def lead(url: str, lock: int, work: Callable[[Leadership], Coroutine[Any, 
     async with asyncio.timeout(ANSWER_SECONDS):
         connection = await dedicated_connection(url)
     async with connection:
+        await refuse_ahead(connection)
         leadership = await win_election(url, connection, lock)
         log.info("leading", lock=lock, term=leadership.lease.term)
         async with asyncio.timeout(ANSWER_SECONDS):

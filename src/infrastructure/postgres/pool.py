@@ -1,8 +1,11 @@
 """Database connections of the runtime role, which has no right to change the log, and notifications of appends over them."""
 
 import asyncio
+import math
+import time
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool
@@ -13,6 +16,7 @@ RUNTIME_OPTIONS = f"-c role={RUNTIME_ROLE} -c timezone=UTC -c jit=off -c enable_
 the life of the connection, however large it grows."""
 OWNER_OPTIONS = "-c timezone=UTC -c jit=off"
 
+TESTED_AFTER_SECONDS = 1.0  # idle for so long, a connection is tested before it is lent
 TIMEOUTS: dict[str, Any] = {"connect_timeout": 5, "tcp_user_timeout": 6000}  # seconds to connect, milliseconds of silence
 
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
@@ -21,9 +25,35 @@ Pool = AsyncConnectionPool[Connection]
 
 def runtime_pool(url: str, size: int) -> Pool:
     options = {"autocommit": True, "prepare_threshold": 0, "options": RUNTIME_OPTIONS, **TIMEOUTS}
+    idle = IdleTimes()
     return AsyncConnectionPool(
-        url, min_size=min(4, size), max_size=size, open=False, kwargs=options, configure=_set_up, name="runtime", timeout=10
+        url,
+        min_size=min(4, size),
+        max_size=size,
+        open=False,
+        kwargs=options,
+        configure=_set_up,
+        reset=idle.note,
+        check=idle.check,
+        name="runtime",
+        timeout=10,
     )
+
+
+class IdleTimes:
+    """Tests a connection that was idle for a while before it is lent: it may have died with a server that is back by now."""
+
+    def __init__(self) -> None:
+        self._returned_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
+
+    async def note(self, connection: Connection) -> None:
+        """Note that a connection was given back."""
+        self._returned_at[connection] = time.monotonic()
+
+    async def check(self, connection: Connection) -> None:
+        """Raise for a connection that was idle and does not answer; the pool then lends another one."""
+        if time.monotonic() - self._returned_at.get(connection, -math.inf) > TESTED_AFTER_SECONDS:
+            await AsyncConnectionPool.check_connection(connection)
 
 
 async def dedicated_connection(url: str, *, owner: bool = False) -> Connection:

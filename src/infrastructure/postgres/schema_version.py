@@ -7,6 +7,7 @@ from typing import LiteralString
 
 import psycopg
 
+from baton.infrastructure.postgres.adoption import IS_AHEAD, RecordAheadError
 from baton.infrastructure.postgres.pool import OWNER_OPTIONS
 from baton.infrastructure.postgres.projection_tables import definitions
 
@@ -47,7 +48,8 @@ def _is_true(url: str, query: LiteralString) -> bool:
 
 
 def has_current_form(url: str) -> bool:
-    """Return whether all migrations are applied and every projection is computed as this build does."""
+    """Return whether all migrations are applied and every projection is computed as this build does; raise where the
+    database is none that this build may work on."""
     known = known_revisions()
     with psycopg.connect(url, options=OWNER_OPTIONS, connect_timeout=10) as connection:
         try:
@@ -59,6 +61,8 @@ def has_current_form(url: str) -> bool:
                     f"The database was migrated to {applied} by a later Baton, and this one knows migrations up to "
                     f"{known[-1]} only; install that Baton again, or restore a backup of before the upgrade."
                 )
+            if connection.execute(IS_AHEAD).fetchone() == (True,):
+                raise RecordAheadError
             stored: dict[str, str] = dict(connection.execute("SELECT relation, definition FROM projections").fetchall())
             followed = connection.execute("SELECT count(*) FROM bookmarks").fetchone()
         except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):

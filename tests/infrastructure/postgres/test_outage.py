@@ -21,6 +21,7 @@ from baton.domain.access.actor import ActorProfile, RegisterActor
 from baton.domain.kernel import Command
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.zone import DefineZone
+from baton.infrastructure.postgres import pool as pool_module
 from baton.infrastructure.postgres.pool import TIMEOUTS, Pool, dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.application.command_paths import OPERATOR, START, CommandCaller
@@ -262,3 +263,16 @@ async def test_nobody_waits_for_ever_on_a_server_that_says_nothing(monkeypatch: 
         async with asyncio.timeout(30):
             with pytest.raises(psycopg.OperationalError, match="timeout"):
                 await dedicated_connection(place)
+
+
+async def test_the_first_request_after_an_outage_that_nobody_met_is_answered(
+    postgres: EmbeddedPostgres, database: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections that were idle then died with the server, and the pool has not noticed."""
+    store = PostgresStore(pool)
+    monkeypatch.setattr(pool_module, "TESTED_AFTER_SECONDS", 0.0)
+    pool.timeout = 30
+    await store.end()
+    async with outage(postgres, database):
+        pass
+    await store.end()
