@@ -20,7 +20,13 @@ from baton.domain.data.dataset import (
     dataset,
     registration,
 )
-from baton.domain.data.distribution import Distribution, DistributionSupplyNotFoundError, refuse_other_supply
+from baton.domain.data.distribution import (
+    Distribution,
+    DistributionSupplyNotFoundError,
+    marked_overwritten,
+    other_bytes_at,
+    refuse_other_supply,
+)
 from baton.domain.data.values import ChecksumAlgorithm, Content, GivenChecksum, GivenEncoding, GivenUri
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Call, JudgedCreation, Outcome, Value
@@ -203,11 +209,13 @@ def already_ingested(**facts: Any) -> DatasetAlreadyIngestedError:
 
 
 class ScanFacts(NamedTuple):
-    """What the record of a scan is judged by: what it refers to, what its run was done on, and who has these bytes."""
+    """What the record of a scan is judged by: what it refers to, what its run was done on, who has these bytes, and the
+    copies whose bytes were at its address."""
 
     parts: ScanParts
     origin: Origin
     holder: UUID | None
+    overwritten: tuple[Distribution, ...]
 
 
 @dataset.inner(creates=True, command_name="IngestScan", gated=True, refuses=[*CONTENT_REFUSALS])
@@ -224,7 +232,8 @@ class RecordScan(GivenScan, JudgedCreation[ScanFacts]):
         parts = yield from self.parts()
         subject_id = None if parts.run is None else parts.run.subject_id
         origin = Origin(parts.run, None, subject_id, {}, (yield from actuation_kind_now(parts.run)))
-        return ScanFacts(parts, origin, (yield from holder_of(DIGESTS, self.digest)))
+        overwritten = yield from other_bytes_at(self.locator.strip(), self.digest)
+        return ScanFacts(parts, origin, (yield from holder_of(DIGESTS, self.digest)), overwritten)
 
     def decide(self, call: Call, facts: ScanFacts) -> Outcome:
         captured_at, source = time_of_capture(self, self.description)
@@ -233,7 +242,7 @@ class RecordScan(GivenScan, JudgedCreation[ScanFacts]):
         id, (capture, supply, _), content = call.new_id, facts.parts, self._content()
         registered = registration(checked_name(file_name(self.locator)), content, facts.origin, (), call)
         protocol = distribution.checked_protocol(self.access_protocol)
-        copied = distribution.registration(id, supply.id, content, protocol, call)
+        copied = distribution.registration(id, supply.id, content, protocol, facts.overwritten, call)
         evidence = evidence_of(self.description, source)
         captured = acquisition.acquisition_record(id, capture, captured_at, {}, evidence, call)
         return [
@@ -241,6 +250,7 @@ class RecordScan(GivenScan, JudgedCreation[ScanFacts]):
             Claim(DIGESTS, self.digest, rival=already_ingested()),
             Also(Distribution, self.distribution_id, copied),
             Also(Acquisition, self.acquisition_id, captured),
+            *marked_overwritten(facts.overwritten, self.distribution_id, call),
         ]
 
     def _content(self) -> Content:
