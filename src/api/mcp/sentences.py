@@ -37,7 +37,12 @@ def command_sentence(operation: Operation, answer: Answer, status: int = DONE, *
     if status == ACCEPTED:
         work = answer.get("work_id")
         return f"{before}{operation.name} goes on and is not done yet; get_work with work_id {work} tells how it stands."
-    return one_line(before + (_known_form(answer) or _done_sentence(operation, answer)))
+    return one_line(before + (_known_form(answer) or _done_sentence(operation, answer)) + _not_enforced(answer))
+
+
+def _not_enforced(answer: Answer) -> str:
+    """Return the remark of an answer that rests on policies which nobody enforces; nothing where there is none."""
+    return f" {answer['remark']}" if answer.get("enforced") is False else ""
 
 
 def _proposed_sentence(operation: Operation, answer: Answer) -> str:
@@ -85,7 +90,8 @@ def _known_form(answer: Answer) -> str | None:
             return _work_sentence(answer, state)
         case {"permitted_commands": Sequence() as commands}:
             who = answer.get("name") or answer.get("principal_id")
-            return f"You are {who}, and are permitted {len(commands)} commands and queries."
+            permitted = f"You are {who}, and are permitted {len(commands)} commands and queries."
+            return permitted + _not_enforced(answer)
         case _:
             return None
 

@@ -47,7 +47,7 @@ def _data_exchange(file: Hdf5File, projections: int) -> dict[str, Any]:
     )
     angles = _angles(file, "/exchange/theta")
     if len(angles) != projections:
-        detail = f"/exchange/theta has {len(angles)} angles for {projections} projections; write one for each, then ingest the file."
+        detail = f"/exchange/theta has {len(angles)} angles for {projections} projections; write one for each, then ingest."
         raise ScanFaultError("structurally_incomplete", detail)
     acquisition = "/process/acquisition"
     commanded = file.count(f"{acquisition}/rotation/num_angles")
