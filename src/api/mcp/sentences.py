@@ -10,6 +10,8 @@ Answer = Mapping[str, Any]
 DONE = 200
 ACCEPTED = 202
 LONGEST = 600  # characters
+ENDED = ("Stopped", "Aborted", "Truncated")  # the states of work that somebody ended early
+STATUS_REASON = "last_status_reason"
 
 
 def one_line(text: str) -> str:
@@ -157,9 +159,12 @@ def _state_sentence(operation: Operation, answer: Answer) -> str | None:
     if operation.aggregate is None or not isinstance(state := answer.get(operation.aggregate.axis), str):
         return None
     name = answer.get("name") or answer.get("title") or answer.get("code") or answer.get("id") or ""
-    since = answer.get(f"{state.lower()}_at")
+    since = answer.get(f"{state.lower()}_at") or (answer.get("ended_at") if state in ENDED else None)
+    by = answer.get("held_by_name") if state == "Held" else answer.get("ended_by_name") if state in ENDED else None
+    reason = (answer.get("last_hold_reason") if state == "Held" else answer.get("end_reason")) or answer.get(STATUS_REASON)
     label = operation.aggregate.label.capitalize()
-    return f"{label} {name} is {state}{f' since {since}' if since else ''}."
+    told = f"{label} {name} is {state}{f' since {since}' if since else ''}{f', by {by}' if by else ''}"
+    return f"{told}: {reason}" if reason else f"{told}."
 
 
 def _page_sentence(operation: Operation, answer: Answer) -> str:
