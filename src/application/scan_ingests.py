@@ -8,7 +8,8 @@ from uuid import UUID
 
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.long_work import TaskWork
-from baton.application.unit_of_work import load_state
+from baton.application.unit_of_work import load_state, require_state
+from baton.domain.data.acquisition import Acquisition
 from baton.domain.data.dataset import Dataset
 from baton.domain.data.scan import (
     SCAN_INGEST,
@@ -66,7 +67,8 @@ class ScanIngests(TaskWork):
         """Read the file, then record it, unless an earlier attempt did."""
         if not await self._is_recorded(task):
             await self._record(task, await self._read(task))
-        return task.ids
+        acquisition = await require_state(self.commands.store, Acquisition, UUID(task.ids["acquisition_id"]))
+        return {**task.ids, "unchecked": acquisition.evidence.get("unchecked", [])}
 
     async def _read(self, task: Task) -> RecordScan:
         """Read what the file says and its digest, and return the command that records it."""

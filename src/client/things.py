@@ -121,11 +121,12 @@ class PlanThing(Thing):
         name: str | None = None,
         subject: Reference | None = None,
         campaign: Reference | None = None,
+        recipes: Sequence[Reference] | None = None,
         parameters: Mapping[str, Any] | None = None,
         **more_parameters: Any,
     ) -> Any:
-        """Ask whether a run with these parameters could start now."""
-        options = {"name": name, "subject_id": subject, "campaign_id": campaign}
+        """Ask whether a run with these parameters could start now, and whether these recipes would overwrite data."""
+        options = {"name": name, "subject_id": subject, "campaign_id": campaign, "recipe_ids": recipes}
         given = {**(parameters or {}), **more_parameters}
         return self.client.carry_out(launching.preflight_plan(self.client.session, self.reference, options, given))
 

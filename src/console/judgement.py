@@ -72,6 +72,7 @@ class Judgement:
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     remark: str = ""
     proposal: str = ""
+    overwritten: tuple[str, ...] = ()  # the addresses of registered copies that its recipes would write over
 
     @property
     def count(self) -> int:

@@ -108,9 +108,15 @@ class PlanLaunch:
         if not desk.may(PreflightRun):
             return Judgement(tuple(own), (), (), given.faults, GATES_NOT_SHOWN, proposal)
         overrides = self.overrides(given.parameters)
+        candidates = [one["recipe_id"] for one in self.recipes]
+        recipes = [id for id in candidates if id in given.phases or len(candidates) == 1]
         try:
             answer = await desk.ask(
-                PreflightRun, plan_id=self.plan["plan_id"], override_parameters=overrides, **given.options
+                PreflightRun,
+                plan_id=self.plan["plan_id"],
+                override_parameters=overrides,
+                recipe_ids=recipes,
+                **given.options,
             )
         except Refusal as refusal:
             return not_judged(refusal, own, given.faults)
@@ -127,7 +133,9 @@ class PlanLaunch:
         chosen = () if only_start else (CHOSEN,)
         passed = dict.fromkeys((*(gate_words(one["gate"]) for one in asked), *chosen))
         names = tuple(name for name in passed if name not in shut)
-        return Judgement(tuple(closed), names, tuple(answer["acknowledged_cautions"]), errors, proposal=proposal)
+        overwritten = tuple(one["uri"] for one in answer["overwrites_registered"])
+        cautions = tuple(answer["acknowledged_cautions"])
+        return Judgement(tuple(closed), names, cautions, errors, proposal=proposal, overwritten=overwritten)
 
     def _unchosen(self, given: GivenLaunch) -> ClosedGate | None:
         """Return the gate that a choice of recipes closes which is not made."""

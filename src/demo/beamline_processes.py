@@ -34,7 +34,6 @@ class BeamlineProcesses:
         self.directory = directory.absolute()
         self.data = self.directory / "data"
         self.pictures = self.directory / "pictures"
-        self.slice = self.data / "slice.h5"
         self._stack_directory = self.directory / "baton"
         self._owned = OwnedDirectory(self.directory, "The demonstration")
         self._beamline = ServiceProcess("beamline", ["-m", "baton.demo.ioc", str(self.data)], self.directory, self._epics)

@@ -22,7 +22,7 @@ PROGRAM = sys.executable  # the interpreter that runs the programs of the recipe
 PROJECTIONS = 110
 FRAMES = 10  # how many darks and flats are averaged
 CAMERA, WRITER = "bl7:cam1", "bl7:HDF1"
-SCAN_FILE = "scan.h5"
+SCAN_FILE, SLICE_FILE = "{date}_{run}_scan.h5", "{subject}_{run}_slice.h5"  # each run has its own
 SETTINGS = BEAMLINE["settings"]
 FACILITY, UNIT, VISITOR = SETTINGS["SELF_FACILITY_CODE"], "Imaging beamline 7", "Visitor's sample, this evening"
 STAGE, PLAN = "Rotation stage", "Alloy bars"
@@ -41,14 +41,14 @@ class BeamlineIds:
     recipe_ids: dict[str, UUID]
 
 
-def register_beamline(staff: Staff, data: Path, result: Path) -> BeamlineIds:
+def register_beamline(staff: Staff, data: Path) -> BeamlineIds:
     """Put the beamline on record, from its files; the devices are of models of the starter catalog."""
     engineer, officer = staff.engineer, staff.safety_officer
     [hutch], [ring] = SETTINGS["MONITORED_ENCLOSURES"], SETTINGS["MONITORED_SUPPLIES"]
     hutch_id = engineer.wait_for_row("list_enclosures", name=hutch).enclosure_id
     ring_id = engineer.wait_for_row("list_supplies", name=ring["name"]).supply_id
     engineer.mark_supply_available(ring_id, reason="100 mA, looked at in the control room")
-    apply(engineer, shipped_file("beamline.yaml"), recipes_file(data, result))
+    apply(engineer, shipped_file("beamline.yaml"), recipes_file(data))
     sample_id = engineer.register_subject(name="Alloy bar 7").subject_id
     engineer.mount_subject(sample_id, asset_id=STAGE, reason="loaded for the night")
     next_sample_id = engineer.register_subject(name="Alloy bar 8").subject_id
@@ -87,13 +87,13 @@ def visitor_file(until: datetime) -> LoadedFile:
     return LoadedFile(Source("visitor", ""), BeamlineFile(clearances=(form,)))
 
 
-def recipes_file(data: Path, result: Path) -> LoadedFile:
+def recipes_file(data: Path) -> LoadedFile:
     contents: dict[str, tuple[list[Step], list[Step]]] = {
         "Darks and flats": (DARKS_AND_FLATS, SAMPLE_BACK),
         "Centre the rotation axis": (centring_steps(data), CLOSED),
         "Focus the camera": (FOCUSING, CLOSED),
         "Projections": (projections(data), CLOSED),
-        "Reconstruct": (reconstruction(data, result), []),
+        "Reconstruct": (reconstruction(data), []),
         "Round of the hall": (ROUND_OF_THE_HALL, []),
     }
     recipes = [
@@ -111,9 +111,14 @@ def capture(address: str, name: str) -> Step:
     return {"kind": "capture", "address": address, "capture_name": name}
 
 
-def program(name: str, *inputs: Path, **more: Any) -> Step:
+def program(name: str, *input_uris: str, **more: Any) -> Step:
     command = [PROGRAM, "-m", "baton.demo.programs", name]
-    return {"kind": "compute", "command": command, "input_uris": [path.as_uri() for path in inputs], **more}
+    return {"kind": "compute", "command": command, "input_uris": input_uris, **more}
+
+
+def uri_of(data: Path, file: str) -> str:
+    """Return the address of a data file, whose name may hold template words."""
+    return f"{data.as_uri()}/{file}"
 
 
 def record_stream(file: str, series: Any) -> list[Step]:
@@ -145,17 +150,18 @@ def prepare_single(file: str | None) -> list[Step]:
 CLOSED = [setpoint("bl7:shutter", "Closed")]
 DARKS_AND_FLATS = [
     setpoint("bl7:shutter", "Closed"),
-    *record_stream("darks", {"__binding__": "series"}),
+    *record_stream("darks_{run}", {"__binding__": "series"}),
     setpoint("bl7:sample", "Out"),
     setpoint("bl7:shutter", "Open"),
-    *record_stream("flats", {"__binding__": "series"}),
+    *record_stream("flats_{run}", {"__binding__": "series"}),
 ]
 SAMPLE_BACK = [setpoint("bl7:sample", "In"), *CLOSED]
 
 
 def centring_steps(data: Path) -> list[Step]:
     """Run one pass of centring: two pictures half a turn apart, the offset, and the hexapod moved by it."""
-    pictures = [data / name for name in ("darks_0000.h5", "flats_0000.h5", "centring_0000.h5", "centring_0001.h5")]
+    names = ("darks_no-run_0000.h5", "flats_no-run_0000.h5", "centring_0000.h5", "centring_0001.h5")
+    pictures = [uri_of(data, name) for name in names]
     captured = {name: {"__capture__": name} for name in ("position", "offset")}
     return [
         *prepare_single("centring"),
@@ -185,13 +191,13 @@ def projections(data: Path) -> list[Step]:
     steps = prepare_single("projection")
     for number in range(PROJECTIONS):
         steps += [setpoint("bl7:rot", 180.0 * number / PROJECTIONS), wait_for_beam, *take_picture(number)]
-    pictures = (data / "darks_0001.h5", data / "flats_0001.h5", data)
-    output = {"output_uri": (data / SCAN_FILE).as_uri(), "output_ref_name": "scan"}
+    pictures = (uri_of(data, "darks_{run}_0001.h5"), uri_of(data, "flats_{run}_0001.h5"), data.as_uri())
+    output = {"output_uri": uri_of(data, SCAN_FILE), "output_ref_name": "scan"}
     return [*steps, program("assemble", *pictures, **output)]
 
 
-def reconstruction(data: Path, result: Path) -> list[Step]:
-    return [program("reconstruct", data / SCAN_FILE, output_uri=result.as_uri(), output_ref_name="slice")]
+def reconstruction(data: Path) -> list[Step]:
+    return [program("reconstruct", uri_of(data, SCAN_FILE), output_uri=uri_of(data, SLICE_FILE), output_ref_name="slice")]
 
 
 ROUND_OF_THE_HALL = [capture("SR:CURRENT", "ring_current"), capture("bl7:hutch:temperature", "hutch_temperature")]

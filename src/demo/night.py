@@ -34,7 +34,7 @@ from baton.demo.beamline_processes import ADMINISTRATOR_ID, BeamlineProcesses
 from baton.demo.beamline_records import PLAN, PROJECTIONS, STAGE, UNIT, BeamlineIds, register_beamline
 from baton.demo.narration import Narrator, draw_convergence, draw_focus, draw_tomogram
 from baton.demo.optics import FOCUS_AT, cross_section
-from baton.demo.programs import likeness
+from baton.demo.programs import file_path, likeness
 from baton.demo.staff import WAIT_SECONDS, Staff, StaffMember, StageError, expect_refusal, register_staff, wait_for
 
 CENTRED = 0.5  # pixels by which a centred axis may be off
@@ -43,7 +43,7 @@ LEAST_LIKENESS = 0.95
 LOST_AT, KILLED_AT = 0.3, 0.6  # the share of the scan that is done when the beam is lost, and when the worker is killed
 PROGRESS = 0.02  # the further share of the scan that shows that it goes on
 FLATS, SCAN, SLICE = PHASES = ("Darks and flats", "Projections", "Reconstruct")
-RUN_FILES = ("darks_0001.h5", "flats_0001.h5", "scan.h5", "slice.h5")
+RUN_FILES = ("darks", "flats", "scan", "slice")  # each in the name of one file of the run
 
 
 @dataclass
@@ -130,7 +130,7 @@ def set_up(night: Night) -> None:
     if code:
         raise StageError(output.getvalue())
     night.say(f"the starter catalog: {output.getvalue().strip()}")
-    night.ids = register_beamline(night.staff, night.processes.data, night.processes.slice)
+    night.ids = register_beamline(night.staff, night.processes.data)
     name = "Round of the hall"
     target = {"kind": "ConductRecipe", "recipe_id": night.ids.recipe_ids[name], "name": f"{name}, {{fired_at}}"}
     schedule = night.scientist.define_schedule(name=name, calendar={"cron": ["* * * * *"]}, target=target)
@@ -301,7 +301,8 @@ def complete_run(night: Night) -> None:
     night.wait_for_success("reconstruction", night.phases[SLICE])
     run = night.scientist.runs[night.run_id]
     night.wait_for_status(lambda: run.get().status, "Completed", "the run is not completed")
-    with h5py.File(night.processes.slice) as file:
+    [written] = night.scientist.get_procedure_files(night.phases[SLICE]).files
+    with h5py.File(file_path(written.uri)) as file:
         found, shadows, without_beam = file["slice"][()], file["shadows"][()], int(file.attrs["without_beam"])
     alike = likeness(found, cross_section())
     if len(shadows) + without_beam != PROJECTIONS:
@@ -324,25 +325,26 @@ def follow_data(night: Night) -> None:
     def find_datasets() -> bool:
         for phase in night.phases.values():
             files = scientist.get_procedure_files(phase).files
-            found.update({file.name: file.dataset_id for file in files if file.dataset_id is not None})
+            known = [(file.name, file.dataset_id) for file in files if file.dataset_id is not None]
+            found.update({kind: id for name, id in known for kind in RUN_FILES if kind in name})
         return len(found) == len(RUN_FILES)
 
     wait_for(find_datasets, f"not all of {', '.join(RUN_FILES)} are datasets")
-    if sorted(found) != sorted(RUN_FILES):
-        raise StageError(f"the files of the run should be {RUN_FILES}; they are {sorted(found)}")
-    result = scientist.get_dataset(found["slice.h5"])
-    if list(result.derived_from) != [found["scan.h5"]] or result.subject_id != night.ids.sample_id:
+    result = scientist.get_dataset(found["slice"])
+    if str(night.run_id)[-12:] not in result.uri:
+        raise StageError(f"the slice should be named by its run; it is {result.uri}")
+    if list(result.derived_from) != [found["scan"]] or result.subject_id != night.ids.sample_id:
         raise StageError(f"the slice should be derived from the scan of the sample; the record says {result}")
     night.say(f"registered by themselves: {', '.join(sorted(found))}; the slice is derived from the scan")
     checked = scientist.attest_distributions(wait=60)
     if not isinstance(checked, AttestationSweep) or (checked.match_count, checked.mismatch_count) != (len(found), 0):
         raise StageError(f"the bytes of {len(found)} copies should be as they were registered; the check says {checked}")
     night.say(f"the bytes of {checked.match_count} copies were read again: each has its checksum")
-    promote = scientist.datasets[found["darks_0001.h5"]].promote
+    promote = scientist.datasets[found["darks"]].promote
     refusal = expect_refusal("DatasetCannotPromoteError", lambda: promote(reason="low noise"))
     night.say(f"{scientist.name} promotes the darks: {refusal.detail}")
     picture = night.processes.pictures / "lineage.svg"
-    picture.write_bytes(scientist.get_dataset_provenance_picture(found["slice.h5"]).content)
+    picture.write_bytes(scientist.get_dataset_provenance_picture(found["slice"]).content)
     night.say(f"{picture}")
 
 

@@ -109,6 +109,7 @@ class Event(BaseModel):
     leads_to: ClassVar[Enum | None] = None  # The status, where it changes nothing else; `evolve` folds other events.
     dates: ClassVar[str | None] = None  # The state's field for the time of an event with `leads_to`, where there is one.
     personal: ClassVar[frozenset[str]] = frozenset()  # The keys that are free text as a whole.
+    withheld: ClassVar[frozenset[str]] = frozenset()  # Those of them that are null without `ReadEventTexts`.
     overwrites: ClassVar[bool] = False  # Whether nothing is left of it once a later event of its type is folded.
     inert: ClassVar[bool] = False  # Whether it never changes the state: it is kept for readers, and passed over by the fold.
 
@@ -138,7 +139,9 @@ class Event(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        cls.personal = frozenset(name for name, info in cls.model_fields.items() if marks(info, MayContainPersonalData))
+        texts = {name: marks(info, MayContainPersonalData) for name, info in cls.model_fields.items()}
+        cls.personal = frozenset(name for name, found in texts.items() if found)
+        cls.withheld = frozenset(name for name, found in texts.items() if any(not mark.part_of_state for mark in found))
 
     @classmethod
     def load(cls, payload: str | bytes, version: int) -> Self:
@@ -161,7 +164,7 @@ class Event(BaseModel):
         """Return a stored payload with its free texts null, however deep they are."""
         hide = hiding_of(cls)
         redacted: dict[str, Any] = payload if hide is None else hide(payload)
-        return {**redacted, **dict.fromkeys(cls.personal)}
+        return {**redacted, **dict.fromkeys(cls.withheld)}
 
     def stamp(self, stream_id: UUID, occurred_at: datetime) -> Self:
         """Note the stream and the time of this event."""

@@ -98,3 +98,34 @@ async def test_a_revoked_grant_is_felt_by_the_next_call(database_url: str) -> No
         await boss.execute(f"/policies/{policy}/revoke-grant", {"permitted_principal_id": person, "reason": "beamtime over"})
         refused = await api.acting_as(person).get("/visits")
         assert (refused.status_code, refused.json()["reason"]) == (403, "principal_not_permitted")
+
+
+async def test_a_policy_that_is_not_enforced_says_so(api: Api) -> None:
+    """In a permissive service an approval policy holds nobody back, and everything that is about policies says it."""
+    person = await api.create("/actors", {"name": "Agent's keeper"})
+    grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [person]}
+    watched = {**grant, "name": "Watched", "permitted_commands": ["DefineZone"], "approval": {"principals": [person]}}
+    defined = await api.post("/policies", watched)
+    assert (defined.status_code, defined.json()["enforced"]) == (201, False)
+    assert defined.json()["remark"].startswith("Policies are recorded and not enforced here: everybody")
+    policy_id = defined.json()["policy_id"]
+    extended = await api.post(f"/policies/{policy_id}/extend", {"permitted_commands": ["RegisterActor"]})
+    assert (extended.status_code, extended.json()) == (200, defined.json())
+    assert (await api.acting_as(person).post("/zones", {"name": "Hall"})).status_code == 201
+    asked = {"evaluated_command_name": "DefineZone", "evaluated_principal_id": person}
+    place = {"evaluated_conduit_id": SYSTEM_CONDUIT, "evaluated_surface_id": SYSTEM_HTTP}
+    verdict = (await api.get(f"/policies/{policy_id}/evaluate", **asked, **place)).json()
+    assert (verdict["decision"], verdict["reason"], verdict["enforced"]) == ("Deny", "approval_required", False)
+    me = (await api.get("/me")).json()
+    assert (me["enforced"], me["remark"]) == (False, defined.json()["remark"])
+
+
+async def test_a_policy_that_is_enforced_says_so_too(database_url: str) -> None:
+    admin = str(uuid4())
+    async with running_api(database_url, authorization_mode="policy", bootstrap_principal_id=admin) as api:
+        boss = api.acting_as(admin)
+        grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [admin]}
+        defined = (await boss.post("/policies", {**grant, "name": "All", "permitted_commands": ["DefineZone"]})).json()
+        assert (defined["enforced"], defined["remark"]) == (True, None)
+        me = (await boss.get("/me")).json()
+        assert (me["enforced"], me["remark"]) == (True, None)

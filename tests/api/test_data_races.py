@@ -82,3 +82,30 @@ async def test_nothing_is_promoted_on_a_parent_that_is_demoted_meanwhile(api: Ap
     answer = await overtake(api.database_url, api.post(f"/datasets/{child}/promote", WHY), parent, "DatasetDemoted", demoted)
     assert outcome(answer) == (409, "DatasetCannotPromoteError", "parents_not_production")
     assert (await api.get(f"/datasets/{child}")).json()["intent"] == "Trial"
+
+
+async def test_of_files_registered_at_one_address_at_once_only_the_last_is_believed(api: Api) -> None:
+    """A file at the address of others makes those Stale in its own append, whichever comes first."""
+    disk = await create_storage(api, f"Analysis disk {uuid4().hex}")
+    for _ in range(ROUNDS):
+        uri = f"file:///data/{uuid4().hex}.h5"
+        contents = [{**content_of(uuid4().hex), "uri": uri} for _ in range(3)]
+        datasets = [await register_dataset(api, **content) for content in contents]
+        bodies = [
+            {**content, "dataset_id": dataset, "supply_id": disk, "access_protocol": "POSIX"}
+            for content, dataset in zip(contents, datasets, strict=True)
+        ]
+        answers = await send_at_once(api.database_url, *(api.post("/distributions", body) for body in bodies))
+        late = [body for body, answer in zip(bodies, answers, strict=True) if answer.status_code == 409]
+        assert {answer.json()["code"] for answer in answers if answer.status_code == 409} <= {"ConcurrencyError"}
+        answers = [
+            *(one for one in answers if one.status_code == 201),
+            *[await api.post("/distributions", one) for one in late],
+        ]
+        copies = [(await api.get(f"/distributions/{one.json()['distribution_id']}")).json() for one in answers]
+        by_status = Counter(copy["status"] for copy in copies)
+        assert by_status == {"Registered": 1, "Stale": 2}
+        replaced = {copy["distribution_id"]: set(copy["overwritten_distribution_ids"]) for copy in copies}
+        for copy in copies:
+            if copy["status"] == "Stale":
+                assert copy["distribution_id"] in replaced[copy["overwritten_by_distribution_id"]]

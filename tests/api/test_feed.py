@@ -22,6 +22,7 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate
 from tests.support.api.event_streams import open_feed
+from tests.support.api.rest_beamline import beamline
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, create_samples, visit_plan
 from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
@@ -270,6 +271,38 @@ async def test_free_texts_are_for_those_who_may_read_them(enforced_apis: tuple[A
         assert [event["payload"]["reason"] for event in shown] == [text] * 3
     await permit(admin, person, "ReadEventTexts")
     assert (await read_all(reader, f"/assets/{asset}/history"))[-1]["payload"]["reason"] == "Mira dropped it"
+
+
+async def test_the_reason_of_a_state_is_read_by_those_who_may_see_the_state(
+    database_url: str, enforced_apis: tuple[Api, Api]
+) -> None:
+    """Reasons of holds, stops and a supply's status need no ReadEventTexts; notes and names in the same streams do."""
+    everybody, admin = enforced_apis
+    async with running_api(database_url, projecting=False) as api:
+        line = await beamline(api)
+        held, stopped = [await line.start_run(name=name) for name in ("Bar 7", "Bar 8")]
+        await api.execute(f"/runs/{held}/hold", {"reason": "The shutter stuck."})
+        changed = {"parameters_patch": {"projections": 900}, "reason": "The beam goes at four."}
+        await api.execute(f"/runs/{held}/adjust", changed)
+        await api.execute(f"/runs/{stopped}/stop", {"reason": "enough for tonight"})
+        supply = await api.create("/supplies", {"kind": "Water", "name": "Cooling", "facility_code": "facility"})
+        await api.execute(f"/supplies/{supply}/mark-available", {"reason": "It flows."})
+        await api.execute(f"/supplies/{supply}/mark-unavailable", {"reason": "The pump leaks."})
+    person = str(uuid4())
+    await permit(admin, person, "ListEvents", "GetRun", "GetRunHistory", "GetSupply", "GetSupplyHistory")
+    reader = everybody.acting_as(person)
+    expected = {"RunHeld": "The shutter stuck.", "RunAdjusted": None, "RunStopped": "enough for tonight"}
+    streams = [f"/runs/{held}/history", f"/runs/{stopped}/history", f"/supplies/{supply}/history"]
+    histories = [event for path in streams for event in await read_all(reader, path)]
+    for events in (histories, await read_all(reader, "/events")):
+        reasons = {event["event_type"]: event["payload"]["reason"] for event in events if "reason" in event["payload"]}
+        assert reasons.items() >= {**expected, "SupplyMarkedUnavailable": "The pump leaks."}.items()
+        assert {event["payload"]["name"] for event in events if event["event_type"] == "RunStarted"} == {None}
+    seen = (await reader.get(f"/runs/{stopped}")).json()
+    assert (seen["status"], seen["end_reason"]) == ("Stopped", "enough for tonight")
+    assert (await reader.get(f"/runs/{held}")).json()["last_hold_reason"] == "The shutter stuck."
+    shown = (await reader.get(f"/supplies/{supply}")).json()
+    assert (shown["status"], shown["last_status_reason"]) == ("Unavailable", "The pump leaks.")
 
 
 @pytest.mark.parametrize("withdrawn", ["StreamEvents", "GetZone"])

@@ -18,7 +18,27 @@ QUERIES: list[tuple[str, dict[str, Any], str]] = [
         {"name": "R", "status": "Held", "held_at": "2026-11-17T03:00:00Z"},
         "Run R is Held since 2026-11-17T03:00:00Z.",
     ),
-    ("get_run", {"name": "R", "status": "Running"}, "Run R is Running."),
+    ("get_run", {"name": "R", "status": "Running", "last_hold_reason": "Beam."}, "Run R is Running."),
+    (
+        "get_run",
+        {"name": "R", "status": "Held", "held_at": "03:00", "held_by_name": "Mira", "last_hold_reason": "Beam lost."},
+        "Run R is Held since 03:00, by Mira: Beam lost.",
+    ),
+    (
+        "get_run",
+        {"name": "R", "status": "Aborted", "ended_at": "03:00", "ended_by_name": "Mira", "end_reason": "sample slipped"},
+        "Run R is Aborted since 03:00, by Mira: sample slipped",
+    ),
+    (
+        "get_supply",
+        {"name": "Cooling", "status": "Unavailable", "last_status_reason": "The pump leaks."},
+        "Supply Cooling is Unavailable: The pump leaks.",
+    ),
+    (
+        "get_my_access",
+        {"name": "Mira", "permitted_commands": ["HoldRun"], "enforced": False, "remark": "Not enforced."},
+        "You are Mira, and are permitted 1 commands and queries. Not enforced.",
+    ),
     ("list_runs", {"items": [], "next_cursor": None}, "0 runs on this page."),
     (
         "list_runs",
@@ -53,6 +73,12 @@ QUERIES: list[tuple[str, dict[str, Any], str]] = [
 COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
     ("hold_run", {}, 204, "Done: hold_run."),
     ("register_asset", {"asset_id": "a"}, 201, "Done: register_asset made asset a."),
+    (
+        "define_policy",
+        {"policy_id": "p", "enforced": False, "remark": "Not enforced."},
+        201,
+        "Done: define_policy made policy p. Not enforced.",
+    ),
     (
         "conduct_procedure",
         {"work_id": "w"},

@@ -7,6 +7,7 @@ from base64 import b64decode
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import time
 from typing import Any
 from uuid import uuid4
 
@@ -30,6 +31,10 @@ STEPS = numpy.array([[[9] * 3] * 2, [[0, 51, 102], [153, 204, 255]], [[9] * 3] *
 MIDDLE = [[0, 51, 102], [153, 204, 255]]
 
 
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 @dataclass(frozen=True)
 class PictureSite:
     """A service, and the directory whose files it may show."""
@@ -38,7 +43,7 @@ class PictureSite:
     root: Path
 
     async def register(self, path: Path, **fields: Any) -> str:
-        return await register_dataset(self.api, uri=path.as_uri(), **fields)
+        return await register_dataset(self.api, uri=path.as_uri(), **{"byte_size": size_of(path), **fields})
 
     async def preview(self, dataset_id: str) -> httpx.Response:
         return await self.api.get(f"/datasets/{dataset_id}/preview.png")
@@ -70,14 +75,35 @@ async def test_the_middle_frame_is_answered_as_a_picture(site: PictureSite) -> N
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/png")
     assert "content-encoding" not in answer.headers
     assert pixels_of(answer.content) == MIDDLE
+
+
+async def test_a_file_that_was_overwritten_is_not_shown_as_the_dataset(site: PictureSite) -> None:
+    dataset = await site.register(path := site.write())
     write_array(path, STEPS[:, ::-1])
-    assert pixels_of((await site.preview(dataset)).content) == MIDDLE[::-1], "the file is shown as it is now"
+    os.utime(path, (later := time() + 60, later))
+    reason, detail = await site.refusal_of(dataset)
+    assert (reason, "changed since it was registered (it was written to)" in detail) == ("changed", True)
+    other = await site.register(path)
+    write_array(path, STEPS[:, :1])
+    reason, detail = await site.refusal_of(other)
+    assert (reason, "changed since it was registered (it has " in detail) == ("changed", True)
+
+
+async def test_a_stale_copy_is_not_shown(site: PictureSite) -> None:
+    size = size_of(path := site.write())
+    dataset = await site.register(path)
+    copy = await register_copy(site.api, dataset, uri=path.as_uri(), byte_size=size)
+    assert (await site.preview(dataset)).status_code == 200
+    await site.api.execute(f"/distributions/{copy}/mark-stale", {"reason": "of another sample"})
+    reason, detail = await site.refusal_of(dataset)
+    assert (reason, "Stale" in detail) == ("changed", True)
 
 
 async def test_a_copy_is_shown_where_the_first_place_is_not_a_file_here(site: PictureSite) -> None:
-    dataset = await register_dataset(site.api, uri="https://data.example/scan.h5")
+    size = size_of(path := site.write())
+    dataset = await register_dataset(site.api, uri="https://data.example/scan.h5", byte_size=size)
     assert (await site.refusal_of(dataset))[0] == "no_file"
-    copy = await register_copy(site.api, dataset, uri=site.write().as_uri())
+    copy = await register_copy(site.api, dataset, uri=path.as_uri(), byte_size=size)
     assert pixels_of((await site.preview(dataset)).content) == MIDDLE
     await site.api.execute(f"/distributions/{copy}/discard", {"reason": "moved"})
     assert (await site.refusal_of(dataset))[0] == "no_file"

@@ -82,6 +82,7 @@ async def test_a_scan_of_a_run_becomes_dataset_copy_and_acquisition(site: ScanSi
     answer = await site.ingest(path, producing_run_id=run)
     assert answer.status_code == 201, answer.text
     ids = answer.json()
+    assert ids.pop("unchecked") == ["frame_values", "angle_unit"]
     assert set(ids) == {"dataset_id", "distribution_id", "acquisition_id"}
     digest = {"algorithm": "sha256", "value": sha256(path.read_bytes()).hexdigest()}
     profile = "https://doi.org/10.1107/S160057751401604X"
@@ -117,6 +118,7 @@ async def test_a_scan_of_a_run_becomes_dataset_copy_and_acquisition(site: ScanSi
         "projection_angle_first": 0.0,
         "projection_angle_last": 180.0,
         "start_date_raw": "2026-07-01T12:00:00+02:00",
+        "unchecked": ["frame_values", "angle_unit"],
     }
     envelopes = []
     for kind in ("dataset", "distribution", "acquisition"):
@@ -151,7 +153,7 @@ async def test_a_repeat_attaches_to_the_same_ids(site: ScanSite) -> None:
     answer = await site.api.post("/scans/ingest", {**request, "wait": 30}, **key)
     assert (answer.status_code, answer.headers["Idempotency-Replayed"]) == (200, "true")
     ids = answer.json()
-    assert {**accepted.json(), **ids} == accepted.json()
+    assert {**accepted.json(), **ids} == {**accepted.json(), "unchecked": ["frame_values", "angle_unit"]}
     if work_id := accepted.json().get("work_id"):
         work = (await site.api.get(f"/work-items/{work_id}")).json()
         assert (work["state"], work["answer"]) == ("done", ids)
@@ -189,6 +191,7 @@ async def test_a_wrong_file_is_refused_with_its_reason(site: ScanSite, tmp_path:
         (write_data_exchange(tmp_path / "outside.h5"), {}, "unreadable"),
         (write_nxtomo(site.root / "short.nx", frames=3), {}, "unrecognized"),
         (site.scan(angles=[]), {}, "structurally_incomplete"),
+        (site.scan(projections=60, angles=[3.0 * number for number in range(59)]), {}, "structurally_incomplete"),
         (site.scan(unit="parrots"), {}, "structurally_incomplete"),
         (site.scan(), {"captured_at": "2026-07-01T12:00:00Z"}, "captured_at_ambiguous"),
         (site.scan(start="2026-07-01T12:00:00"), {}, "captured_at_missing"),

@@ -107,7 +107,7 @@ def test_without_servers_every_check_says_what_it_lacks(doctor: Doctor, tmp_path
     assert report.lines["temporal"] == ("wrong", f"TEMPORAL_ADDRESS {none}")
     assert report.lines["minter"] == ("ok", MINTS_NOTHING)
     assert report.lines["actuation"] == ("ok", "Actuation is inert: no route can be written to, so nothing is moved.")
-    for dependent in set(CHECKS) - {"settings", "database", "temporal", "minter", "actuation", "plugins"}:
+    for dependent in set(CHECKS) - {"settings", "database", "temporal", "minter", "actuation", "policies", "plugins"}:
         verdict, sentence = report.lines[dependent]
         assert (verdict, sentence.startswith("Not looked at, because ")) == ("warning", True)
 

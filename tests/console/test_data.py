@@ -1,5 +1,6 @@
 """Data: datasets with their copies and their lineage, and who may take the picture of it along."""
 
+import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,14 @@ import httpx
 import pytest
 
 from baton.domain.contexts import REGISTRY
-from tests.support.api.data_products import register_copy
+from tests.support.api.data_products import register_copy, register_dataset
 from tests.support.api.data_story import DataStory, tell_data_story
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.console.page_source import PageSource
 from tests.support.console.page_text import text_of
 from tests.support.infrastructure.pictures import pixels_of, write_array
 from tests.support.service import Api, running_api
+from tests.support.waiting import until
 
 READER = ["GetDataset", "GetDatasetProvenancePicture"]
 FRAME = [[0, 51, 102], [153, 204, 255]]
@@ -118,11 +120,31 @@ async def test_a_dataset_is_shown_by_a_picture_of_its_file(archive: Archive) -> 
     html = await archive.page("/datasets/{raw}")
     (image,) = [one for one in PageSource.of(html).all("img") if "preview" in one.get("src")]
     assert (image.get("alt"), image.get("loading")) == ("Picture of the dataset raw projections", "lazy")
-    await register_copy(archive.curator, archive.ids["raw"], uri=write_array(archive.root / "raw.h5", FRAME).as_uri())
-    picture = await archive.curator.get(image.get("src"))
+    path = write_array(archive.root / "raw.h5", FRAME)
+    size = os.stat(path).st_size
+    shown = await register_dataset(archive.curator, name="shown", uri=path.as_uri(), byte_size=size)
+    picture = await archive.curator.get(image.get("src").replace(archive.ids["raw"], shown))
     assert (picture.status_code, picture.headers["content-type"]) == (200, "image/png")
     assert (picture.headers["cache-control"], picture.headers["vary"]) == ("private, max-age=60", "cookie")
     assert pixels_of(picture.content) == FRAME
+
+
+async def test_an_overwritten_copy_says_so_in_place_of_its_picture(archive: Archive) -> None:
+    path = write_array(archive.root / "night.h5", FRAME)
+    fields = {"uri": path.as_uri(), "byte_size": os.stat(path).st_size}
+    first, second = [await register_dataset(archive.curator, name=name, **fields) for name in ("Bar 7", "Bar 8")]
+    old = await register_copy(archive.curator, first)
+    new = await register_copy(archive.curator, second)
+    assert (await archive.curator.get(f"/distributions/{old}")).json()["overwritten_by_distribution_id"] == new
+
+    async def is_said() -> bool:
+        page = text_of((await archive.curator.get(f"/console/datasets/{first}")).text)
+        return "It was overwritten: its address has the bytes of another copy now." in page
+
+    await until(is_said)
+    card = await archive.curator.get(f"/console/datasets/{first}/preview.png")
+    assert (card.headers["content-type"], "is Stale" in card.text) == ("image/svg+xml", True)
+    assert (await archive.curator.get(f"/console/datasets/{second}/preview.png")).headers["content-type"] == "image/png"
 
 
 async def test_where_there_is_no_picture_a_card_says_why(archive: Archive) -> None:

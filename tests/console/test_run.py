@@ -74,7 +74,7 @@ async def test_a_held_run_says_why_and_offers_what_it_waits_for(measured_run: Me
     html = await measured_run.page()
     text = text_of(html)
     assert "▲ Held plan Spring block sample Alloy bar 7" in text
-    assert ": The shutter is closed." in text
+    assert ": The shutter is closed." in text.split("plan Spring block")[0], "the reason stands first"
     assert "The bar slipped. held" in text, "the holds before are listed too"
     links = {one.text: one.get("href") for one in PageSource.of(html).all("a")}
     assert links["Resume"].startswith(f"/console/do/resume_run?run_id={measured_run.run_id}")
@@ -135,6 +135,19 @@ async def test_the_phases_of_a_conducted_run_lead_to_their_pages(measured_run: M
     links = {one.text: one.get("href") for one in PageSource.of(html).all("a")}
     assert [links[name] for name in names] == [f"/console/procedures/{id}" for id in phases]
     assert "how long it takes is not known" in text_of(html)
+
+
+async def test_an_aborted_run_says_first_who_when_and_why_and_what_was_not_done(measured_run: MeasuredRun) -> None:
+    api = measured_run.line.api
+    run_id = await measured_run.line.start_run(name="Load step 3")
+    phase = {"name": "Reconstruct", "kind": "scan", "parent_run_id": run_id}
+    await api.create("/procedures", phase)
+    await api.execute(f"/runs/{run_id}/abort", {"reason": "sample slipped"})
+    page = PageSource.of(await measured_run.page(run_id))
+    said = next(one.text for one in page.all("p") if "refusal" in one.get("class"))
+    assert said.startswith("✗ Aborted ")
+    assert said.endswith(": sample slipped")
+    assert "Reconstruct ○ not done" in text_of(await measured_run.page(run_id))
 
 
 async def test_the_slider_leads_to_what_the_run_was_at_an_event(measured_run: MeasuredRun) -> None:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, unquote_plus, urlsplit
 import httpx
 import pytest
 
+from tests.support.api.data_products import register_copy, register_dataset
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.console.hall import PARAMETERS, Hall
 from tests.support.console.page_source import PageSource, load
@@ -312,3 +313,20 @@ async def test_where_a_registration_takes_an_approval_it_alone_is_proposed(shift
     assert answer.status_code == 303, answer.text
     id = answer.headers["location"].removeprefix("/console/proposals/")[:36]
     assert (await shift.boss.get(f"/proposals/{id}")).json()["command_name"] == "RegisterProcedureFromRecipe"
+
+
+@pytest.mark.usefixtures("permit_work")
+async def test_a_recipe_that_would_overwrite_registered_data_is_a_caution(api: Api, hall: Hall) -> None:
+    dataset = await register_dataset(api, name="Last night")
+    await register_copy(api, dataset)
+    uri = (await api.get(f"/datasets/{dataset}")).json()["uri"]
+    recipe = (await api.get(f"/recipes/{hall.scan_id}")).json()
+    write = {"kind": "compute", "command": ["recon"], "output_uri": uri}
+    fields = {"name": "Reconstruct", "capability_id": recipe["capability_id"], "steps": [write]}
+    made = await api.post("/recipes", fields)
+    page = await load(api, hall.path, position=made.headers["X-Baton-Position"])
+    form = hall.form(page, **{"phase.0": made.json()["recipe_id"], "_do": "check"})
+    checked = await send(api, hall.path, form)
+    assert f"A recipe writes to <code>{uri}</code>, where a registered copy is." in checked.text
+    safe = await send(api, hall.path, hall.form(page, _do="check"))
+    assert "where a registered copy is" not in safe.text

@@ -20,12 +20,7 @@ def test_the_files_of_the_demonstration_are_applied(
     postgres: EmbeddedPostgres, template: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
-    files = [
-        shipped_file("beamline.yaml"),
-        recipes_file(HERE, HERE / "slice.h5"),
-        shipped_file("clearances.yaml"),
-        visitor_file(until),
-    ]
+    files = [shipped_file("beamline.yaml"), recipes_file(HERE), shipped_file("clearances.yaml"), visitor_file(until)]
     with (
         fresh_database(postgres, template) as url,
         running_module_service(url, self_facility_code="lumen") as service,

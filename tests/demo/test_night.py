@@ -41,7 +41,7 @@ HERE = Path("/data")
         beamline_records.centring_steps(HERE),
         beamline_records.FOCUSING,
         beamline_records.projections(HERE),
-        beamline_records.reconstruction(HERE, HERE / "slice.h5"),
+        beamline_records.reconstruction(HERE),
         beamline_records.ROUND_OF_THE_HALL,
     ],
 )

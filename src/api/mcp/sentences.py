@@ -10,6 +10,8 @@ Answer = Mapping[str, Any]
 DONE = 200
 ACCEPTED = 202
 LONGEST = 600  # characters
+ENDED = ("Stopped", "Aborted", "Truncated")  # the states of work that somebody ended early
+STATUS_REASON = "last_status_reason"
 
 
 def one_line(text: str) -> str:
@@ -37,7 +39,12 @@ def command_sentence(operation: Operation, answer: Answer, status: int = DONE, *
     if status == ACCEPTED:
         work = answer.get("work_id")
         return f"{before}{operation.name} goes on and is not done yet; get_work with work_id {work} tells how it stands."
-    return one_line(before + (_known_form(answer) or _done_sentence(operation, answer)))
+    return one_line(before + (_known_form(answer) or _done_sentence(operation, answer)) + _not_enforced(answer))
+
+
+def _not_enforced(answer: Answer) -> str:
+    """Return the remark of an answer that rests on policies which nobody enforces; nothing where there is none."""
+    return f" {answer['remark']}" if answer.get("enforced") is False else ""
 
 
 def _proposed_sentence(operation: Operation, answer: Answer) -> str:
@@ -85,7 +92,8 @@ def _known_form(answer: Answer) -> str | None:
             return _work_sentence(answer, state)
         case {"permitted_commands": Sequence() as commands}:
             who = answer.get("name") or answer.get("principal_id")
-            return f"You are {who}, and are permitted {len(commands)} commands and queries."
+            permitted = f"You are {who}, and are permitted {len(commands)} commands and queries."
+            return permitted + _not_enforced(answer)
         case _:
             return None
 
@@ -156,9 +164,12 @@ def _state_sentence(operation: Operation, answer: Answer) -> str | None:
     if operation.aggregate is None or not isinstance(state := answer.get(operation.aggregate.axis), str):
         return None
     name = answer.get("name") or answer.get("title") or answer.get("code") or answer.get("id") or ""
-    since = answer.get(f"{state.lower()}_at")
+    since = answer.get(f"{state.lower()}_at") or (answer.get("ended_at") if state in ENDED else None)
+    by = answer.get("held_by_name") if state == "Held" else answer.get("ended_by_name") if state in ENDED else None
+    reason = (answer.get("last_hold_reason") if state == "Held" else answer.get("end_reason")) or answer.get(STATUS_REASON)
     label = operation.aggregate.label.capitalize()
-    return f"{label} {name} is {state}{f' since {since}' if since else ''}."
+    told = f"{label} {name} is {state}{f' since {since}' if since else ''}{f', by {by}' if by else ''}"
+    return f"{told}: {reason}" if reason else f"{told}."
 
 
 def _page_sentence(operation: Operation, answer: Answer) -> str:

@@ -54,6 +54,7 @@ from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.language_model import ModelRef
 from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
 from baton.domain.data.lineage import Lineage, LineageDirection
+from baton.domain.data.preview import RegisteredFile
 from baton.domain.data.procedure_files import FileRow
 from baton.domain.enclosure.enclosure import RegisterEnclosure, enclosure_key
 from baton.domain.equipment.values import ExternalIdScheme
@@ -309,8 +310,8 @@ class RuntimePorts:
     ) -> Sequence[Mapping[str, Any]]:
         return await self._runtime.provenance_reader.rows(summary, columns, column, values, limit)
 
-    async def preview(self, uris: Sequence[str]) -> Document:
-        return Document("image/png", await self._runtime.previews.picture(uris))
+    async def preview(self, files: Sequence[RegisteredFile]) -> Document:
+        return Document("image/png", await self._runtime.previews.picture(files))
 
     async def stream_recorders(self, state: type[State], ids: Sequence[UUID]) -> Mapping[UUID, UUID]:
         return await self._runtime.provenance_reader.recorders(state, ids)

@@ -79,6 +79,7 @@ def show_caller(session: ServiceSession) -> None:
         [
             f"{access.name or 'unnamed'}{kind}, {access.principal_id}",
             f"at {session.url}{used}; {len(access.permitted_commands)} operations are permitted",
+            *([access.remark] if access.remark else []),
             *access_lines(access),
         ],
     )

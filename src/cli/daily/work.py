@@ -64,9 +64,18 @@ def run(
 
 
 @service_command(app)
-def preflight(session: ServiceSession, plan: PlanName, parameter: Parameters = None, subject: SubjectName = None) -> None:
+def preflight(
+    session: ServiceSession,
+    plan: PlanName,
+    parameter: Parameters = None,
+    subject: SubjectName = None,
+    recipe: Annotated[
+        list[str] | None, Option(help="A recipe to conduct: is data overwritten by it?", autocompletion=complete_recipe)
+    ] = None,
+) -> None:
     """Ask whether a run on a plan could start now; exits with 1 where a gate is closed."""
-    verdict = session.client.plans[plan].preflight(subject=subject, parameters=parse_parameters(parameter))
+    given = parse_parameters(parameter)
+    verdict = session.client.plans[plan].preflight(subject=subject, recipes=recipe or None, parameters=given)
     session.show(verdict, verdict_lines(verdict))
     if not verdict.passed:
         raise SystemExit(REFUSED)
@@ -159,6 +168,8 @@ def verdict_lines(verdict: Any) -> Iterator[str]:
         yield f"closed: {gate.gate}: {gate.detail or gate.code}" + (f" [{gate.reason}]" if gate.reason else "")
     for caution in verdict.acknowledged_cautions:
         yield f"caution, {caution.severity}: {caution.text_excerpt}"
+    for output in verdict.overwrites_registered:
+        yield f"caution: {output.uri} would be overwritten, where a registered copy is; name it by {{run}}"
     yield (
         f"{len(closed)} of {len(verdict.gates)} gates are closed." if closed else f"All {len(verdict.gates)} gates are open."
     )

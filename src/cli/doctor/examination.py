@@ -23,6 +23,7 @@ from baton.cli.messages import refuse
 from baton.cli.stack_note import read_note, stack_address
 from baton.cli.startup import one_line, settings_faults
 from baton.domain.operation.conduct.results import Actuation, actuation_of
+from baton.domain.trust.policy import NOT_ENFORCED
 from baton.infrastructure.plugins import KINDS, PluginUnusableError, plugin_objections
 from baton.infrastructure.postgres.pool import OWNER_OPTIONS, Connection
 from baton.infrastructure.temporal.engine import connection_options
@@ -248,6 +249,11 @@ def examine_actuation(settings: Settings) -> CheckResult:
     return ok(f"Actuation is {actuation.value}: {REACHES[actuation]}.")
 
 
+def examine_policies(settings: Settings) -> CheckResult:
+    """Tell whether policies are enforced."""
+    return ok("Policies are enforced: a call needs one that permits it." if settings.enforced else NOT_ENFORCED)
+
+
 UNREADABLE = warning("Not looked at, because the settings cannot be read; mend that first.")
 UNFINISHED_SWEEPS = "SELECT sweep_id FROM equipment_mint_sweep WHERE status = 'Running'"
 UNFINISHED_PUBLICATIONS = "SELECT receipt_id FROM calibration_publication WHERE status IN ('Running', 'Sending')"
@@ -271,5 +277,6 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[CheckResult]]] = {
     "catalogues": Doctor.check_catalogues,
     "minter": lambda doctor: doctor.ask_settings(examine_minter),
     "actuation": lambda doctor: doctor.ask_settings(examine_actuation),
+    "policies": lambda doctor: doctor.ask_settings(examine_policies),
     "plugins": check_plugins,
 }

@@ -18,6 +18,7 @@ from baton.console.verbs import VerbButton, form_href, verbs_of
 from baton.domain.data.dataset import ListDatasets
 from baton.domain.data.distribution import ListDistributions
 from baton.domain.data.preview import GetDatasetPreview
+from baton.domain.operation.conduct.ends import ABORTED
 from baton.domain.operation.conduct.views import GetProcedureConduct
 from baton.domain.run.conduct import GetRunConduct
 from baton.domain.run.logbooks import (
@@ -62,7 +63,6 @@ async def load_head(desk: Desk) -> Context:
     view, conducted = await desk.ask(GetRun, id), await desk.ask(GetRunConduct, id)
     current_id = conducted["current_procedure_id"]
     current = await desk.find(GetProcedureConduct, current_id) if current_id else None
-    held = await load_latest(desk, "RunHeld") if view["status"] == HELD else None
     href = f"/console/runs/{id}"
     buttons = verbs_of(Run.aggregate, view, desk)
     first = first_verbs(view, conducted, buttons)
@@ -71,8 +71,8 @@ async def load_head(desk: Desk) -> Context:
         "conduct": conducted,
         "live": view["status"] in LIVE,
         "phases": phases_of(view, conducted),
+        "failure": failure_of(conducted["result"] or {}),
         "current": current,
-        "held": None if held is None else held["payload"],
         "first": first,
         "others": [one for one in buttons if one not in first],
         "note_href": form_href(AppendRunLogbookEntries.operation, id, **{"entries._count": 1, "back": href}),
@@ -100,10 +100,16 @@ def phases_of(view: Mapping[str, Any], conducted: Mapping[str, Any]) -> list[dic
         {
             **phase,
             "current": phase["procedure_id"] == conducted["current_procedure_id"],
-            "failure": results.get(phase["procedure_id"], {}).get("failure"),
+            "failure": failure_of(results.get(phase["procedure_id"], {})),
         }
         for phase in phases
     ]
+
+
+def failure_of(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what failed in a conduct; an abort that somebody asked for is no failure."""
+    failure: Mapping[str, Any] | None = result.get("failure")
+    return None if failure is None or failure["error_class"] == ABORTED.error_class else failure
 
 
 async def load_history(desk: Desk) -> list[dict[str, Any]]:
@@ -117,13 +123,6 @@ async def load_history(desk: Desk) -> list[dict[str, Any]]:
         if cursor is None:
             break
     return events
-
-
-async def load_latest(desk: Desk, event_type: str) -> dict[str, Any] | None:
-    """Return the latest event of a type, where the person may read the history."""
-    if not desk.may(GetRunHistory):
-        return None
-    return next((one for one in reversed(await load_history(desk)) if one["event_type"] == event_type), None)
 
 
 @run.region("readings", asks=[ListRunChannels, ListRunObservations], watches=("Run",), every=2.0)

@@ -14,7 +14,7 @@ from baton.domain.shared.listing import Order, Page
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find, own_access, permitted_commands
 from baton.domain.trust.authorization import Access, reachable_commands
-from baton.domain.trust.policy import Policy
+from baton.domain.trust.policy import NOT_ENFORCED, Policy, policies_enforced
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Position = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -52,6 +52,8 @@ class AccessView(Value):
     commands_with_approval: SortedSet[str]
     groups: tuple[OwnGroup, ...]
     policies: tuple[OwnPolicy, ...]
+    enforced: bool
+    remark: str | None
 
 
 class EventFilter(Query):
@@ -96,6 +98,7 @@ class GetMyAccess(Query):
         appearance = (call.principal_id, call.surface_id)
         names = yield from names_of([appearance], own=True)
         permitted, access = (yield from permitted_commands()), (yield from own_access())
+        enforced = yield from policies_enforced()
         return AccessView(
             principal_id=call.principal_id,
             kind=kind,
@@ -105,6 +108,8 @@ class GetMyAccess(Query):
             commands_with_approval=reachable_commands(access.with_approval, kind, call.surface_id),
             groups=tuple(own_group(group, call.principal_id) for group in access.groups),
             policies=tuple(own_policy(policy, access, kind, call) for policy in access.policies),
+            enforced=enforced,
+            remark=None if enforced else NOT_ENFORCED,
         )
 
 

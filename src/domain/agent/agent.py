@@ -32,7 +32,7 @@ from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find_all, members_of
 from baton.domain.shared.refusals import Conflict, Invalid
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText, StateReason, Text
 from baton.domain.shared.writes import Also, Enlist, Put, Record
 
 AGENTS_BY_KIND = "agent-kind"  # Look-up kind: the agents of one kind.
@@ -110,7 +110,7 @@ class AgentVersioned(Event, of=agent, leads_to=VERSIONED, dates="versioned_at"):
 class AgentSuspended(Event, of=agent):
     """The agent was taken out of service until somebody resumes it."""
 
-    reason: FreeText
+    reason: StateReason
     suspended_by: UUID
 
 

@@ -28,7 +28,7 @@ from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.listing import NamedListQuery, Summary, Where
 from baton.domain.shared.reads import Reads, require
 from baton.domain.shared.refusals import Conflict, Invalid
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText, StateReason, Text
 from baton.domain.shared.writes import Also
 
 
@@ -101,7 +101,7 @@ class CampaignStarted(Event, of=campaign):
 class CampaignHeld(Event, of=campaign):
     """The campaign was paused; its runs were not touched."""
 
-    reason: FreeText
+    reason: StateReason
 
 
 class CampaignResumed(Event, of=campaign):
@@ -115,7 +115,7 @@ class CampaignClosed(Event, of=campaign):
 class CampaignAbandoned(Event, of=campaign):
     """The campaign was given up."""
 
-    reason: FreeText
+    reason: StateReason
 
 
 class CampaignRunAdded(Event, of=campaign):

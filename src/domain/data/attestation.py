@@ -20,10 +20,14 @@ from baton.domain.data.distribution import (
     DistributionSupplyNotFoundError,
     DistributionVerified,
     distribution,
+    marked_overwritten,
+    no_longer_believed,
+    other_bytes_at,
 )
 from baton.domain.data.values import ChecksumAlgorithm, GivenWord, scheme_of
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, Value
 from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.shared.file_addresses import BELIEVED_COPIES, address_key
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.monitoring import TriggerSource
 from baton.domain.shared.reads import (
@@ -40,7 +44,7 @@ from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Unauthoriz
 from baton.domain.shared.tasks import Task, Wait, begin_task
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.times import Instant
-from baton.domain.shared.writes import Also
+from baton.domain.shared.writes import Also, Enlist
 from baton.domain.supply.supply import Supply
 
 ATTESTATION, SWEEP = "attestation", "attestation-sweep"  # Kinds of tasks.
@@ -191,10 +195,11 @@ def refuse_uncheckable(distribution: Distribution) -> None:
 
 
 class RecordedCheck(NamedTuple):
-    """The copy as it is after it was read, and whether this check is recorded already."""
+    """The copy as it is after it was read, whether this check is recorded already, and what a Match says of other copies."""
 
     distribution: Distribution
     is_recorded: bool
+    overwritten: tuple[Distribution, ...]  # The copies with other bytes that are believed to be at its address.
 
 
 @attestation.inner(creates=True, command_name=RecordAttestation.__name__)
@@ -206,7 +211,8 @@ class CompleteAttestation(JudgedCreation[RecordedCheck]):
 
     def gather(self, call: Call) -> Reads[RecordedCheck]:
         distribution = yield from require(Distribution, self.distribution_id)
-        return RecordedCheck(distribution, (yield from find(Attestation, call.new_id)) is not None)
+        overwritten = yield from other_bytes_at(distribution.uri, distribution.checksum.value)
+        return RecordedCheck(distribution, (yield from find(Attestation, call.new_id)) is not None, overwritten)
 
     def decide(self, call: Call, check: RecordedCheck) -> Outcome:
         if check.is_recorded:
@@ -214,7 +220,7 @@ class CompleteAttestation(JudgedCreation[RecordedCheck]):
         recorded = attestation_of(check.distribution, self.reading, call)
         if check.distribution.status is DISCARDED:
             return [recorded]
-        return [recorded, *verdict_on_copy(recorded, call)]
+        return [recorded, *verdict_on_copies(recorded, check, call)]
 
 
 def attestation_of(distribution: Distribution, reading: ByteReading, call: Call) -> AttestationRecorded:
@@ -239,21 +245,24 @@ def attestation_of(distribution: Distribution, reading: ByteReading, call: Call)
     )
 
 
-def verdict_on_copy(recorded: AttestationRecorded, call: Call) -> tuple[Also, ...]:
-    """Return what a check means for the copy; bytes that could not be read mean nothing."""
+def verdict_on_copies(recorded: AttestationRecorded, check: RecordedCheck, call: Call) -> tuple[Also, ...]:
+    """Return what a check means for the copy and for others at its address; bytes that could not be read mean nothing."""
+    copy = check.distribution
     match recorded.outcome:
         case AttestationOutcome.MATCH:
-            event: Event = DistributionVerified(attestation_id=call.new_id, verified_by=call.principal_id)
+            verified = DistributionVerified(attestation_id=call.new_id, verified_by=call.principal_id)
+            believed = Enlist(BELIEVED_COPIES, address_key(copy.uri))
+            return Also(Distribution, copy.id, [verified, believed]), *marked_overwritten(check.overwritten, copy.id, call)
         case AttestationOutcome.MISMATCH:
-            event = DistributionMarkedStale(
+            stale = DistributionMarkedStale(
                 reason="The bytes were read, and have another checksum than the dataset.",
                 trigger=TriggerSource.AUTO,
                 attestation_id=call.new_id,
                 marked_stale_by=call.principal_id,
             )
+            return (Also(Distribution, copy.id, [stale, no_longer_believed(copy)]),)
         case AttestationOutcome.UNREACHABLE:
             return ()
-    return (Also(Distribution, recorded.distribution_id, [event]),)
 
 
 attestation.get(hidden=["created_at"])

@@ -1,10 +1,11 @@
 """A distribution: one byte-identical copy of a dataset on one storage supply. Whether it is still what it claims to be is
 found out by attestations; whether it may go is judged by the copies that remain."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, NamedTuple, assert_never
+from typing import Annotated, Any, NamedTuple, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -20,14 +21,15 @@ from baton.domain.data.values import (
     GivenEncoding,
     GivenUri,
 )
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
+from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
 from baton.domain.shared.canonical import content_hash
+from baton.domain.shared.file_addresses import BELIEVED_COPIES, address_key
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.monitoring import TriggerSource
 from baton.domain.shared.reads import Reads, find_all, members_of, require
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText
-from baton.domain.shared.writes import Claim, Delist, Enlist, Release
+from baton.domain.shared.writes import Also, Claim, Delist, Enlist, Release
 from baton.domain.supply.supply import STORAGE, Supply
 
 COPIES = "dataset-distributions"  # Look-up kind: the copies of a dataset that are not Discarded.
@@ -69,11 +71,13 @@ class Distribution(State):
     status: DistributionStatus = REGISTERED
     registered_at: datetime
     registered_by: UUID
+    overwritten_distribution_ids: IdSet = frozenset()  # The copies at its address whose other bytes it took the place of.
     verified_at: datetime | None = None
     verified_by: UUID | None = None
     marked_stale_at: datetime | None = None
     marked_stale_by: UUID | None = None
     stale_reason: FreeText | None = None
+    overwritten_by_distribution_id: UUID | None = None  # The copy with other bytes that is at its address now.
     discarded_at: datetime | None = None
     discarded_by: UUID | None = None
     discard_reason: FreeText | None = None
@@ -82,8 +86,13 @@ class Distribution(State):
 distribution = Aggregate(Distribution, "/distributions", context="data")
 
 
-class DistributionRegistered(Event, of=distribution):
-    """A copy of a dataset was made known."""
+def overwrote_nothing(old: dict[str, Any]) -> dict[str, Any]:
+    """Return the payload of version 1 as version 2 writes it: nobody looked for other copies at the address."""
+    return {**old, "overwritten_distribution_ids": []}
+
+
+class DistributionRegistered(Event, of=distribution, version=2, upcasters={1: overwrote_nothing}):
+    """A copy of a dataset was made known; it may be where the bytes of other copies were."""
 
     dataset_id: UUID
     supply_id: UUID
@@ -93,6 +102,7 @@ class DistributionRegistered(Event, of=distribution):
     encoding: Encoding
     access_protocol: AccessProtocol
     registered_by: UUID
+    overwritten_distribution_ids: IdSet = frozenset()
 
 
 class DistributionVerified(Event, of=distribution):
@@ -102,13 +112,19 @@ class DistributionVerified(Event, of=distribution):
     verified_by: UUID
 
 
-class DistributionMarkedStale(Event, of=distribution):
-    """The copy's bytes are not what they should be, by an attestation or by somebody's word."""
+def overwritten_by_none(old: dict[str, Any]) -> dict[str, Any]:
+    """Return the payload of version 1 as version 2 writes it."""
+    return {**old, "overwritten_by_distribution_id": None}
+
+
+class DistributionMarkedStale(Event, of=distribution, version=2, upcasters={1: overwritten_by_none}):
+    """The copy's bytes are not what they should be: by an attestation, by somebody's word, or since others are there."""
 
     reason: FreeText
     trigger: TriggerSource
     attestation_id: UUID | None
     marked_stale_by: UUID
+    overwritten_by_distribution_id: UUID | None = None
 
 
 class DistributionDiscarded(Event, of=distribution):
@@ -125,10 +141,12 @@ def evolve(
     at = event.occurred_at
     match event:
         case DistributionVerified():
-            return copy_with(distribution, status=VERIFIED, verified_at=at, verified_by=event.verified_by)
+            verified = copy_with(distribution, status=VERIFIED, verified_at=at, verified_by=event.verified_by)
+            return copy_with(verified, overwritten_by_distribution_id=None)
         case DistributionMarkedStale():
             stale = copy_with(distribution, status=STALE, marked_stale_at=at, marked_stale_by=event.marked_stale_by)
-            return copy_with(stale, stale_reason=event.reason)
+            by = event.overwritten_by_distribution_id
+            return copy_with(stale, stale_reason=event.reason, overwritten_by_distribution_id=by)
         case DistributionDiscarded():
             discarded = copy_with(distribution, status=DISCARDED, discarded_at=at, discarded_by=event.discarded_by)
             return copy_with(discarded, discard_reason=event.reason)
@@ -185,10 +203,11 @@ class DistributionCannotDiscardLastVerifiedError(Conflict, context="data"):
 
 
 class Place(NamedTuple):
-    """The dataset that is copied, and the supply that keeps the copy."""
+    """The dataset that is copied, the supply that keeps the copy, and the copies whose bytes were at its address."""
 
     dataset: Dataset
     supply: Supply
+    overwritten: tuple[Distribution, ...]
 
 
 CONTENT_REFUSALS = ContentRefusals(
@@ -211,7 +230,8 @@ class RegisterDistribution(JudgedCreation[Place]):
 
     def gather(self, call: Call) -> Reads[Place]:
         dataset = yield from require(Dataset, self.dataset_id)
-        return Place(dataset, (yield from require(Supply, self.supply_id, DistributionSupplyNotFoundError)))
+        supply = yield from require(Supply, self.supply_id, DistributionSupplyNotFoundError)
+        return Place(dataset, supply, (yield from other_bytes_at(self.uri.strip(), self.checksum.value)))
 
     def decide(self, call: Call, place: Place) -> Outcome:
         content = Content.from_given(self.uri, self.checksum, self.byte_size, self.encoding, CONTENT_REFUSALS)
@@ -221,7 +241,10 @@ class RegisterDistribution(JudgedCreation[Place]):
             raise DistributionCannotRegisterOnDiscardedDatasetError(detail, reason="dataset_discarded")
         refuse_other_supply(place.supply)
         refuse_other_bytes(content, place.dataset)
-        return registration(place.dataset.id, place.supply.id, content, protocol, call)
+        return [
+            *registration(place.dataset.id, place.supply.id, content, protocol, place.overwritten, call),
+            *marked_overwritten(place.overwritten, call.new_id, call),
+        ]
 
 
 def checked_protocol(given: str) -> AccessProtocol:
@@ -253,7 +276,37 @@ def refuse_other_bytes(content: Content, dataset: Dataset) -> None:
         raise DistributionByteSizeMismatchError(detail, reason="other_size", facts={"byte_size": dataset.byte_size})
 
 
-def registration(dataset_id: UUID, supply_id: UUID, content: Content, protocol: AccessProtocol, call: Call) -> Outcome:
+def other_bytes_at(uri: str, checksum_value: str) -> Reads[tuple[Distribution, ...]]:
+    """Return the copies whose bytes are believed to be at an address where now bytes with this checksum are."""
+    believed = yield from find_all(Distribution, (yield from members_of(BELIEVED_COPIES, address_key(uri))))
+    return tuple(one for one in believed.values() if one.checksum.value != checksum_value)
+
+
+def marked_overwritten(copies: Iterable[Distribution], by_id: UUID, call: Call) -> tuple[Also, ...]:
+    """Return what makes copies Stale whose address has the bytes of another copy now."""
+    stale = DistributionMarkedStale(
+        reason="Its address has the bytes of another copy now, with another checksum.",
+        trigger=TriggerSource.AUTO,
+        attestation_id=None,
+        marked_stale_by=call.principal_id,
+        overwritten_by_distribution_id=by_id,
+    )
+    return tuple(Also(Distribution, one.id, [stale.model_copy(), no_longer_believed(one)]) for one in copies)
+
+
+def no_longer_believed(copy: Distribution) -> Delist:
+    """Return the write that takes a copy from those whose bytes are believed to be at its address."""
+    return Delist(BELIEVED_COPIES, address_key(copy.uri))
+
+
+def registration(
+    dataset_id: UUID,
+    supply_id: UUID,
+    content: Content,
+    protocol: AccessProtocol,
+    overwritten: Iterable[Distribution],
+    call: Call,
+) -> Outcome:
     """Return what records a new copy, at a place where no other copy of the dataset is."""
     detail = "This copy is registered already: same dataset, supply and address; use it, or discard it first."
     taken = distribution.AlreadyExists(detail, reason="place_taken")
@@ -263,11 +316,13 @@ def registration(dataset_id: UUID, supply_id: UUID, content: Content, protocol: 
         supply_id=supply_id,
         access_protocol=protocol,
         registered_by=call.principal_id,
+        overwritten_distribution_ids=frozenset(one.id for one in overwritten),
     )
     return [
         registered,
         Claim(PLACES, place_key(dataset_id, supply_id, content.uri), rival=taken),
         Enlist(COPIES, str(dataset_id)),
+        Enlist(BELIEVED_COPIES, address_key(content.uri)),
     ]
 
 
@@ -286,7 +341,7 @@ class MarkDistributionStale(Verb[Distribution]):
         stale = DistributionMarkedStale(
             reason=self.reason, trigger=TriggerSource.OPERATOR, attestation_id=None, marked_stale_by=call.principal_id
         )
-        return [stale]
+        return [stale, no_longer_believed(distribution)]
 
 
 class Remaining(NamedTuple):
@@ -321,6 +376,7 @@ class DiscardDistribution(JudgedVerb[Distribution, Remaining]):
             DistributionDiscarded(reason=self.reason, discarded_by=call.principal_id),
             Release(PLACES, place),
             Delist(COPIES, str(distribution.dataset_id)),
+            no_longer_believed(distribution),
         ]
 
 
@@ -333,7 +389,7 @@ distribution.get(hidden=["created_at"])
 DistributionSummary = Summary.from_state(
     distribution,
     "dataset_id supply_id uri checksum byte_size encoding access_protocol status registered_at registered_by verified_at "
-    "marked_stale_at discarded_at discard_reason",
+    "marked_stale_at overwritten_by_distribution_id discarded_at discard_reason",
     "registered_at",
     marked=True,
 )

@@ -20,7 +20,13 @@ from baton.domain.data.dataset import (
     dataset,
     registration,
 )
-from baton.domain.data.distribution import Distribution, DistributionSupplyNotFoundError, refuse_other_supply
+from baton.domain.data.distribution import (
+    Distribution,
+    DistributionSupplyNotFoundError,
+    marked_overwritten,
+    other_bytes_at,
+    refuse_other_supply,
+)
 from baton.domain.data.values import ChecksumAlgorithm, Content, GivenChecksum, GivenEncoding, GivenUri
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Call, JudgedCreation, Outcome, Value
@@ -70,6 +76,24 @@ class MeasuredQuantity(Value):
     unit: Annotated[str, Field(min_length=1, max_length=20)]
 
 
+class UncheckedPart(StrEnum):
+    FRAME_VALUES = "frame_values"  # The frames are counted, and never read.
+    ANGLE_UNIT = "angle_unit"  # The angles have no unit; they are taken for degrees.
+    COMMANDED_COUNTS = "commanded_counts"  # The file does not say how many projections were asked for.
+    ENERGY = "energy"  # It is there without a usable value and unit, and is left out.
+    PIXEL_SIZE = "pixel_size"  # Likewise.
+    PIXEL_SIZE_X = "pixel_size_x"
+    PIXEL_SIZE_Y = "pixel_size_y"
+
+
+UncheckedParts = Annotated[
+    tuple[UncheckedPart, ...],
+    Field(
+        max_length=len(UncheckedPart), description="What of the file was not checked, or is not said clearly enough in it."
+    ),
+]
+
+
 class ScanDescription(Value):
     """What a scan file says of itself; None means that it does not tell, 0 that there is none."""
 
@@ -86,6 +110,7 @@ class ScanDescription(Value):
     commanded_dark_count: Annotated[int, Field(ge=0, le=2 * MAX_COUNT)] | None = None
     start_date_raw: Annotated[str, Field(max_length=4096)] | None = None
     quantities: Annotated[dict[str, MeasuredQuantity], Field(max_length=10)] = {}
+    unchecked: UncheckedParts = ()
 
 
 class InvalidScanFileError(Invalid, context="data"):
@@ -100,15 +125,21 @@ class ScanReaderMissingError(Conflict, context="data"):
     """This deployment reads no scan files: what reads them is not installed."""
 
 
-class ScanIngested(Value):
-    """The records that a scan file became."""
+class ScanRecords(Value):
+    """The three records of a scan file."""
 
     dataset_id: UUID
     distribution_id: UUID
     acquisition_id: UUID
 
 
-class ScanIngestAccepted(ScanIngested):
+class ScanIngested(ScanRecords):
+    """The records that a scan file became, and what of it was not checked."""
+
+    unchecked: UncheckedParts = ()
+
+
+class ScanIngestAccepted(ScanRecords):
     """The records that a scan file is to become; `get_work` tells how it goes."""
 
     work_id: UUID
@@ -184,7 +215,7 @@ _MOMENT: TypeAdapter[datetime] = TypeAdapter(Instant)
 def evidence_of(description: ScanDescription, captured_at_source: str) -> dict[str, Any]:
     """Return what is kept of a file's description; what the file does not tell has no key."""
     captured, commanded = description.projection_count, description.commanded_projection_count
-    told = description.model_dump(mode="json", exclude={"layout", "quantities"}, exclude_none=True)
+    told = description.model_dump(mode="json", exclude={"layout", "quantities", "unchecked"}, exclude_none=True)
     dropped = None if commanded is None or commanded < captured else commanded - captured
     return {
         "reader_kind": description.layout.value,
@@ -192,6 +223,7 @@ def evidence_of(description: ScanDescription, captured_at_source: str) -> dict[s
         "captured_at_source": captured_at_source,
         **told,
         **({} if dropped is None else {"dropped_frame_count": dropped}),
+        **({"unchecked": [part.value for part in description.unchecked]} if description.unchecked else {}),
         **{name: quantity.model_dump() for name, quantity in description.quantities.items()},
     }
 
@@ -203,11 +235,13 @@ def already_ingested(**facts: Any) -> DatasetAlreadyIngestedError:
 
 
 class ScanFacts(NamedTuple):
-    """What the record of a scan is judged by: what it refers to, what its run was done on, and who has these bytes."""
+    """What the record of a scan is judged by: what it refers to, what its run was done on, who has these bytes, and the
+    copies whose bytes were at its address."""
 
     parts: ScanParts
     origin: Origin
     holder: UUID | None
+    overwritten: tuple[Distribution, ...]
 
 
 @dataset.inner(creates=True, command_name="IngestScan", gated=True, refuses=[*CONTENT_REFUSALS])
@@ -224,7 +258,8 @@ class RecordScan(GivenScan, JudgedCreation[ScanFacts]):
         parts = yield from self.parts()
         subject_id = None if parts.run is None else parts.run.subject_id
         origin = Origin(parts.run, None, subject_id, {}, (yield from actuation_kind_now(parts.run)))
-        return ScanFacts(parts, origin, (yield from holder_of(DIGESTS, self.digest)))
+        overwritten = yield from other_bytes_at(self.locator.strip(), self.digest)
+        return ScanFacts(parts, origin, (yield from holder_of(DIGESTS, self.digest)), overwritten)
 
     def decide(self, call: Call, facts: ScanFacts) -> Outcome:
         captured_at, source = time_of_capture(self, self.description)
@@ -233,7 +268,7 @@ class RecordScan(GivenScan, JudgedCreation[ScanFacts]):
         id, (capture, supply, _), content = call.new_id, facts.parts, self._content()
         registered = registration(checked_name(file_name(self.locator)), content, facts.origin, (), call)
         protocol = distribution.checked_protocol(self.access_protocol)
-        copied = distribution.registration(id, supply.id, content, protocol, call)
+        copied = distribution.registration(id, supply.id, content, protocol, facts.overwritten, call)
         evidence = evidence_of(self.description, source)
         captured = acquisition.acquisition_record(id, capture, captured_at, {}, evidence, call)
         return [
@@ -241,6 +276,7 @@ class RecordScan(GivenScan, JudgedCreation[ScanFacts]):
             Claim(DIGESTS, self.digest, rival=already_ingested()),
             Also(Distribution, self.distribution_id, copied),
             Also(Acquisition, self.acquisition_id, captured),
+            *marked_overwritten(facts.overwritten, self.distribution_id, call),
         ]
 
     def _content(self) -> Content:
@@ -279,6 +315,6 @@ class IngestScan(GivenScan, JudgedCreation[ScanParts]):
 
     def decide(self, call: Call, parts: ScanParts) -> Outcome:
         file_name(self.locator)
-        ids = {name: call.id_for(name) for name in ScanIngested.model_fields}
+        ids = {name: call.id_for(name) for name in ScanRecords.model_fields}
         request = self.model_dump(mode="json", exclude={"wait"})
         return [*begin_task(SCAN_INGEST, call.new_id, request, ids, call)]

@@ -23,7 +23,7 @@ from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReadin
 from baton.domain.shared.ports import Deployment, Ports
 from baton.domain.shared.reads import Reads, ask, find_all, record_of, records_of
 from baton.domain.shared.refusals import Invalid, NotFound
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText, StateReason, Text
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Claim, Put, Record, Release
 
@@ -87,7 +87,7 @@ class EnclosurePermitObserved(Event, of=enclosure, overwrites=True):
 
     from_status: EnclosurePermitStatus
     to_status: EnclosurePermitStatus
-    reason: FreeText
+    reason: StateReason
     trigger: TriggerSource
     triggered_by: UUID
     monitor_ref: str

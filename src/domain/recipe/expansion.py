@@ -39,6 +39,10 @@ class Expansion(Value):
     closing_steps: tuple[Step, ...]
 
     @property
+    def every_step(self) -> tuple[Step, ...]:
+        return (*self.steps, *self.closing_steps)
+
+    @property
     def step_count(self) -> int:
         return len(self.steps) + len(self.closing_steps)
 

@@ -16,7 +16,13 @@ from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
 from baton.domain.shared.reads import Reads, find_all, members_of, require_if_given
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import FreeText, MayContainPersonalData, TextsMayContainPersonalData, refuse_blank_text
+from baton.domain.shared.text import (
+    FreeText,
+    MayContainPersonalData,
+    StateReason,
+    TextsMayContainPersonalData,
+    refuse_blank_text,
+)
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Delist
 
@@ -56,6 +62,7 @@ class Run(State):
     hold_count: int = 0
     last_held_at: datetime | None = None
     last_hold_reason: FreeText | None = None
+    end_reason: FreeText | None = None  # Why it was stopped, aborted or truncated.
     adjustment_count: int = 0
     last_adjusted_at: datetime | None = None
     last_adjusted_by: UUID | None = None
@@ -109,7 +116,7 @@ class RunConductStarted(Event, of=run):
 class RunHeld(Event, of=run):
     """The run was paused."""
 
-    reason: FreeText | None
+    reason: StateReason | None
     decided_by_decision_id: UUID | None
 
 
@@ -166,7 +173,7 @@ class RunCompleted(Event, of=run):
 class RunStopped(Event, of=run):
     """The run was ended early by choice; what it measured so far is good."""
 
-    reason: FreeText
+    reason: StateReason
     decided_by_decision_id: UUID | None
     actuation_kind: ActuationKind | None
 
@@ -174,7 +181,7 @@ class RunStopped(Event, of=run):
 class RunAborted(Event, of=run):
     """The run was ended in an emergency; what it measured is suspect."""
 
-    reason: FreeText
+    reason: StateReason
     decided_by_decision_id: UUID | None
     actuation_kind: ActuationKind | None
 
@@ -182,7 +189,7 @@ class RunAborted(Event, of=run):
 class RunTruncated(Event, of=run):
     """The books were closed on a run that had died by itself."""
 
-    reason: FreeText
+    reason: StateReason
     interrupted_at: datetime | None
     decided_by_decision_id: UUID | None
     actuation_kind: ActuationKind | None
@@ -239,7 +246,8 @@ def evolve(run: Run, event: RunEvent) -> Run:
             run = copy_with(run, live_conduct_id=live, actuation_kind=kind)
         case RunCompleted() | RunStopped() | RunAborted() | RunTruncated():
             kind = merged_kind((run.actuation_kind, event.actuation_kind))
-            run = copy_with(run, status=ENDINGS[type(event)], actuation_kind=kind)
+            reason = None if isinstance(event, RunCompleted) else event.reason
+            run = copy_with(run, status=ENDINGS[type(event)], actuation_kind=kind, end_reason=reason)
         case _:
             assert_never(event)
     return copy_with(run, updated_at=event.occurred_at)

@@ -56,5 +56,5 @@ def run_phases(run: Run) -> Reads[tuple[RunPhaseView, ...]]:
     )
 
 
-HIDDEN = "parameters_schema_revision hold_count last_held_at last_hold_reason running_since updated_at"
+HIDDEN = "parameters_schema_revision hold_count last_held_at running_since updated_at"
 run.get(hidden=HIDDEN.split(), also=RunCourse)

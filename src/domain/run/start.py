@@ -13,19 +13,21 @@ from baton.domain.decision.decision import Decision
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, asset_scope
 from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, Outcome, Query, Value
+from baton.domain.operation.conduct.output_names import OverwrittenOutputs, overwritten_outputs, template_words
 from baton.domain.operation.procedure.start import RUN_ISSUED, ask_grants, needed_grants
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan, missing_families
 from baton.domain.recipe.plan_parts import check_wires, unbound_roles
 from baton.domain.recipe.practice import Practice
+from baton.domain.recipe.recipe import Recipe
 from baton.domain.run import gates
 from baton.domain.run.gates import RESUME_GATES, Preconditions, load_plan, run_preconditions
 from baton.domain.run.run import HELD, LIVE, LIVE_RUNS, Parameters, Run, RunAdjusted, RunResumed, RunStarted, run
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.gates import CommandVerdict, Gate, GateReport, GateVerdict, pass_gates
 from baton.domain.shared.identifiers import trimmed_refs
-from baton.domain.shared.reads import Reads, require_if_given
+from baton.domain.shared.reads import Reads, require_all, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import Word
 from baton.domain.shared.writes import Also, Answer, Enlist
@@ -248,14 +250,23 @@ class Preflight(AnswerForm):
     gates: tuple[GateVerdict, ...]
     effective_parameters: dict[str, Any] | None
     acknowledged_cautions: tuple[AcknowledgedCaution, ...]
+    overwrites_registered: OverwrittenOutputs = ()
 
 
 @run.query(post="/preflight", returns=Preflight, refuses=REFUSALS)
 class PreflightRun(RunRequest, Query):
     """Ask every gate whether this run could start now, and change nothing."""
 
+    recipe_ids: Annotated[
+        IdSet,
+        Field(max_length=100, description="The recipes of its phases, of which it is asked what they would overwrite."),
+    ] = frozenset()
+
     def answer(self, call: Call) -> Reads[Preflight]:
+        recipes = yield from require_all(Recipe, self.recipe_ids)
         start = yield from load_start(self, call)
+        steps = [step for recipe in recipes.values() for step in (*recipe.steps, *recipe.closing_steps)]
+        words = template_words(call.new_id, self.subject_id, call.now)
         report, wanted = GateReport(), {"start_run": ("StartRun",), "conduct_run": CONDUCTING}
         yield from ask_grants(report, wanted, by_hand=("start_run",))
         report.ask_all(GATES, ("start_run",), start)
@@ -267,6 +278,7 @@ class PreflightRun(RunRequest, Query):
             gates=tuple(report.verdicts),
             effective_parameters=effective_parameters(start) if passed["parameters_valid"] else None,
             acknowledged_cautions=start.acknowledged_cautions,
+            overwrites_registered=(yield from overwritten_outputs(steps, words)),
         )
 
 

@@ -18,7 +18,7 @@ from baton.domain.shared.identifiers import FacilityCode, check_facility_code, r
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, require
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText, StateReason, Text
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Also, Answer, Delist, Enlist, Write
 
@@ -117,7 +117,7 @@ class ClearanceApproved(Event, of=clearance):
 class ClearanceRejected(Event, of=clearance):
     """The review ended against the form."""
 
-    reason: FreeText
+    reason: StateReason
     reviewed_by: UUID
 
 
@@ -128,7 +128,7 @@ class ClearanceActivated(Event, of=clearance, leads_to=ACTIVE, dates="last_statu
 class ClearanceExpired(Event, of=clearance):
     """The clearance was taken out of force."""
 
-    reason: FreeText
+    reason: StateReason
 
 
 class ClearanceSuperseded(Event, of=clearance, leads_to=SUPERSEDED, dates="last_status_changed_at"):

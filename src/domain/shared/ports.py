@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
     from baton.domain.data.catalogue import CatalogueName
     from baton.domain.data.lineage import Lineage, LineageDirection
+    from baton.domain.data.preview import RegisteredFile
     from baton.domain.data.procedure_files import FileRow
     from baton.domain.equipment.values import ExternalIdScheme
     from baton.domain.kernel import Call, Command, Document, Event, State
@@ -183,9 +184,9 @@ class Ports(Protocol):
     ) -> Sequence[Mapping[str, Any]]:
         """Return these columns, or all, of the rows of a projection whose column is or holds one of these values."""
 
-    async def preview(self, uris: Sequence[str]) -> Document:
-        """Return a picture of the first of these files that can be read here; raise DatasetPreviewUnavailableError where
-        there is none."""
+    async def preview(self, files: Sequence[RegisteredFile]) -> Document:
+        """Return a picture of the first of these files that can be read here and is as it was registered; raise
+        DatasetPreviewUnavailableError where there is none."""
 
     async def stream_recorders(self, state: type[State], ids: Sequence[UUID]) -> Mapping[UUID, UUID]:
         """Return who recorded the first event of each of these streams."""

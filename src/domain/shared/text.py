@@ -48,13 +48,18 @@ class Unnameable(Blank):
 
 @dataclass(frozen=True)
 class MayContainPersonalData:
-    """Marks free text: the feed and the histories show it only to callers who hold `ReadEventTexts`."""
+    """Marks free text: the feed and the histories show it only to callers who hold `ReadEventTexts`, unless it belongs to a
+    state that they may see."""
+
+    part_of_state: bool = False
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {**handler(schema), PERSONAL_MARK: True}
 
 
 FreeText = Annotated[str, MayContainPersonalData()]  # Free text on an event.
+StateReason = Annotated[str, MayContainPersonalData(part_of_state=True)]
+"""Why something is held, stopped, aborted, refused or in its status: a caller who may see the state may read it."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def hiding_of(annotation: Any, metadata: Iterable[Any] = ()) -> Hiding | None:
     """How the free texts in a value of this type are hidden, however deep they are; None where there are none."""
     for mark in metadata:
         if isinstance(mark, MayContainPersonalData):
-            return lambda _: None
+            return None if mark.part_of_state else lambda _: None
         if isinstance(mark, TextsMayContainPersonalData):
             return mark.without_texts
     origin, parts = get_origin(annotation), get_args(annotation)

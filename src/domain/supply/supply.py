@@ -19,7 +19,7 @@ from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReadin
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, record_of, require_if_given
 from baton.domain.shared.refusals import Invalid, NotFound
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText, StateReason, Text
 from baton.domain.shared.writes import Claim, Delist, Enlist, Put, Record, Release
 
 ADDRESSES = "supply-address"  # Claim kind: the addresses of supplies that are not Decommissioned.
@@ -84,7 +84,7 @@ class SupplyTransition(Event):
 
     to_status: ClassVar[SupplyStatus]
     from_status: SupplyStatus
-    reason: FreeText
+    reason: StateReason
     trigger: TriggerSource
     triggered_by: UUID
     monitor_ref: str | None = None
@@ -260,7 +260,7 @@ class ObserveSupplyStatus(MonitorReading, Verb[Supply]):
 
 
 class PastSupplyView(Value):
-    """A supply as it was; contacts have no past, so nothing is said of its monitor."""
+    """A supply as it was, and why; contacts have no past, so nothing is said of its monitor."""
 
     id: UUID
     kind: str
@@ -268,6 +268,9 @@ class PastSupplyView(Value):
     facility_code: str
     containing_asset_id: UUID | None
     status: SupplyStatus
+    last_status_changed_at: datetime | None
+    last_status_reason: FreeText | None
+    last_trigger: TriggerSource | None
 
 
 class SupplyView(PastSupplyView):

@@ -13,7 +13,7 @@ from baton.domain.registry import REGISTRY, Operation
 from baton.domain.shared.reads import Reads, find_all, is_permitted
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.trust.conduit import AccessDecision
-from baton.domain.trust.policy import CommandName, Policy, policy
+from baton.domain.trust.policy import CommandName, Policy, policies_enforced, policy
 from baton.domain.trust.surface import SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
 
 COMPLETING = frozenset({"RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries"})
@@ -189,16 +189,17 @@ def is_reachable(operation: Operation, kind: ActorKind | None, surface_id: UUID)
 
 
 class PolicyEvaluation(Value):
-    """What a policy would say to a call, and why."""
+    """What a policy would say to a call, and why; it says so to nobody where policies are not enforced."""
 
     decision: AccessDecision
     reason: str | None
     determining_policies: tuple[UUID, ...]
+    enforced: bool
 
 
 @policy.query(get="/{policy_id}/evaluate", returns=PolicyEvaluation)
 class EvaluatePolicy(Query):
-    """What this one policy would say to a call; for fault-finding, only the seam authorizes.
+    """What this one policy would say to a call, enforced or not; for fault-finding, only the seam authorizes.
 
     Of groups, listed members count; what a token may claim is known only when it calls.
     """
@@ -213,8 +214,12 @@ class EvaluatePolicy(Query):
         place = (self.evaluated_conduit_id, self.evaluated_surface_id)
         groups = yield from listed_groups([policy], self.evaluated_principal_id)
         verdict = judge(Standing(actor=None), [policy], *asked, *place, group_ids=groups)
-        shown = {name: getattr(verdict, name) for name in PolicyEvaluation.model_fields}
-        return PolicyEvaluation(**shown)
+        return PolicyEvaluation(
+            decision=verdict.decision,
+            reason=verdict.reason,
+            determining_policies=verdict.determining_policies,
+            enforced=(yield from policies_enforced()),
+        )
 
 
 def listed_groups(policies: Iterable[Policy], principal_id: UUID) -> Reads[frozenset[UUID]]:

@@ -28,11 +28,13 @@ from baton.domain.kernel import (
 )
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.annotations import Seconds
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.listing import NamedListQuery, Summary
-from baton.domain.shared.reads import Reads, find_all, require, require_all
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, find_all, require, require_all
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText
-from baton.domain.shared.writes import Enlist
+from baton.domain.shared.writes import Answer, Enlist
 from baton.domain.trust.conduit import Conduit
 from baton.domain.trust.surface import Surface
 
@@ -164,6 +166,32 @@ class InvalidPolicyApprovalError(Invalid, context="trust"):
     """The approval names nobody, or the policy permits with approval what is no command that could be proposed."""
 
 
+NOT_ENFORCED = (
+    "Policies are recorded and not enforced here: everybody who reaches the service may do everything, until "
+    "AUTHORIZATION_MODE is policy."
+)
+
+
+class PolicyRecordedAnswer(AnswerForm):
+    """A policy that was recorded, and whether policies are enforced here."""
+
+    policy_id: UUID
+    enforced: bool
+    remark: str | None
+
+
+def policies_enforced() -> Reads[bool]:
+    """Return whether this deployment enforces policies, or only records them."""
+    deployment = yield from ask(Ports.deployment)
+    return deployment.policies_enforced
+
+
+def recorded_answer(policy_id: UUID, enforced: bool) -> Answer:
+    """Return the answer to a change of what a policy permits."""
+    answer = PolicyRecordedAnswer(policy_id=policy_id, enforced=enforced, remark=None if enforced else NOT_ENFORCED)
+    return Answer(answer.model_dump(mode="json"))
+
+
 CommandName = Annotated[str, Field(min_length=1, max_length=200)]
 Principals = Annotated[SortedSet[UUID], Field(max_length=1000)]
 Groups = Annotated[SortedSet[UUID], Field(max_length=100)]
@@ -184,9 +212,11 @@ def require_permitted(surface_id: UUID, principal_ids: frozenset[UUID], group_id
         )
 
 
-@policy.creation()
-class DefinePolicy(JudgedCreation[None]):
+@policy.creation(returns=PolicyRecordedAnswer)
+class DefinePolicy(JudgedCreation[bool]):
     """Permit principals and groups a set of commands on one conduit and surface; it counts from the next call on.
+
+    Where policies are not enforced, it is recorded only, and the answer says so.
 
     A command set means what it holds in the release that judges, so that it grows with releases; listed commands do not.
     With `approval` a call becomes a proposal, which somebody whom the approval names and who holds the command approves.
@@ -201,19 +231,21 @@ class DefinePolicy(JudgedCreation[None]):
     permitted_group_ids: Groups = frozenset()
     approval: Approval | None = None
 
-    def gather(self, call: Call) -> Reads[None]:
+    def gather(self, call: Call) -> Reads[bool]:
         yield from require(Conduit, self.conduit_id)
         if self.surface_id != NIL:
             yield from require(Surface, self.surface_id)
         yield from require_permitted(self.surface_id, self.permitted_principal_ids, self.permitted_group_ids)
         if self.approval is not None:
             yield from require_all(Group, self.approval.groups)
+        return (yield from policies_enforced())
 
-    def decide(self, call: Call, facts: None) -> Outcome:
+    def decide(self, call: Call, enforced: bool) -> Outcome:
         check_command_names(self.permitted_commands, self.permitted_command_sets)
         if self.approval is not None:
             check_approval(self.approval, self.permitted_commands)
-        return [PolicyDefined(**dict(self)), Enlist(POLICIES_BY_SURFACE, policy_key(self.conduit_id, self.surface_id))]
+        found_by = Enlist(POLICIES_BY_SURFACE, policy_key(self.conduit_id, self.surface_id))
+        return [PolicyDefined(**dict(self)), found_by, recorded_answer(call.new_id, enforced)]
 
 
 def check_approval(approval: Approval, commands: frozenset[str]) -> None:
@@ -227,9 +259,12 @@ def check_approval(approval: Approval, commands: frozenset[str]) -> None:
         raise InvalidPolicyApprovalError(detail, reason="not_approvable", facts={"commands": others})
 
 
-@policy.command(post="/{policy_id}/extend", attempts=3)
-class ExtendPolicy(JudgedVerb[Policy, None]):
-    """Add principals, groups, commands or sets of commands to a policy; they count from the next call on."""
+@policy.command(post="/{policy_id}/extend", status=200, returns=PolicyRecordedAnswer, attempts=3)
+class ExtendPolicy(JudgedVerb[Policy, bool]):
+    """Add principals, groups, commands or sets of commands to a policy; they count from the next call on.
+
+    Where policies are not enforced, they are recorded only, and the answer says so.
+    """
 
     permitted_principal_ids: Principals = frozenset()
     permitted_group_ids: Groups = frozenset()
@@ -242,10 +277,11 @@ class ExtendPolicy(JudgedVerb[Policy, None]):
             raise ValueError("name at least one principal, group, command or command set to add")
         return self
 
-    def gather(self, policy: Policy, call: Call) -> Reads[None]:
+    def gather(self, policy: Policy, call: Call) -> Reads[bool]:
         yield from require_permitted(policy.surface_id, self.permitted_principal_ids, self.permitted_group_ids)
+        return (yield from policies_enforced())
 
-    def decide(self, policy: Policy, call: Call, facts: None) -> Outcome:
+    def decide(self, policy: Policy, call: Call, enforced: bool) -> Outcome:
         check_command_names(self.permitted_commands, self.permitted_command_sets)
         if policy.approval is not None:
             check_approval(policy.approval, self.permitted_commands)
@@ -255,7 +291,8 @@ class ExtendPolicy(JudgedVerb[Policy, None]):
             permitted_commands=self.permitted_commands - policy.listed_commands,
             permitted_command_sets=self.permitted_command_sets - policy.permitted_command_sets,
         )
-        return [extended] if any(dict(extended).values()) else []
+        answer = recorded_answer(policy.id, enforced)
+        return [extended, answer] if any(dict(extended).values()) else [answer]
 
 
 @policy.command(post="/{policy_id}/revoke-grant", name="revoke_grant", destructive=True)

@@ -31,7 +31,7 @@ from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import AskPort, Reads, find_all, own_access, permitted_commands, record_of
 from baton.domain.shared.refusals import Conflict, Forbidden, Refusal
-from baton.domain.shared.text import FreeText
+from baton.domain.shared.text import FreeText, StateReason
 from baton.domain.shared.writes import Answer, Delist, Enlist, Put
 from baton.domain.trust.policy import Policy
 from baton.domain.trust.proposal_content import ProposalContent
@@ -114,20 +114,20 @@ class ProposalRefused(Event, of=proposal):
 
     code: str
     cause: str | None
-    detail: FreeText
+    detail: StateReason
 
 
 class ProposalRejected(Event, of=proposal):
     """A second person did not approve."""
 
     rejected_by: UUID
-    reason: FreeText
+    reason: StateReason
 
 
 class ProposalWithdrawn(Event, of=proposal):
     """The proposer took the proposal back."""
 
-    reason: FreeText
+    reason: StateReason
 
 
 class ProposalExpired(Event, of=proposal):

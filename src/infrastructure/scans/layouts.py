@@ -1,7 +1,7 @@
 """The two layouts of scan files, and what is read of each. Frames are never read: their number is the length of an axis."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -46,9 +46,16 @@ def _data_exchange(file: Hdf5File, projections: int) -> dict[str, Any]:
         for path in ("/exchange/data_white", "/exchange/data_dark")
     )
     angles = _angles(file, "/exchange/theta")
-    if projections and not len(angles):
-        raise ScanFaultError("structurally_incomplete", "/exchange/theta is empty; write the angles, then ingest the file.")
+    if len(angles) != projections:
+        detail = f"/exchange/theta has {len(angles)} angles for {projections} projections; write one for each, then ingest."
+        raise ScanFaultError("structurally_incomplete", detail)
     acquisition = "/process/acquisition"
+    commanded = file.count(f"{acquisition}/rotation/num_angles")
+    quantities, unclear = _quantities(
+        file,
+        energy=("/measurement/instrument/monochromator/energy", "keV"),
+        pixel_size=("/measurement/instrument/detector/pixel_size", "um"),
+    )
     return {
         "layout": "DataExchange",
         "projection_count": projections,
@@ -56,15 +63,12 @@ def _data_exchange(file: Hdf5File, projections: int) -> dict[str, Any]:
         "dark_count": darks,
         "invalid_count": 0,
         **_angle_facts(angles),
-        "commanded_projection_count": file.count(f"{acquisition}/rotation/num_angles"),
+        "commanded_projection_count": commanded,
         "commanded_flat_count": _commanded_count(file, f"{acquisition}/flat_fields", "flat"),
         "commanded_dark_count": _commanded_count(file, f"{acquisition}/dark_fields", "dark"),
         "start_date_raw": file.text(f"{acquisition}/start_date"),
-        "quantities": _quantities(
-            file,
-            energy=("/measurement/instrument/monochromator/energy", "keV"),
-            pixel_size=("/measurement/instrument/detector/pixel_size", "um"),
-        ),
+        "quantities": quantities,
+        "unchecked": _unchecked_parts(file.unit("/exchange/theta"), commanded, unclear),
     }
 
 
@@ -98,17 +102,19 @@ def _nxtomo(file: Hdf5File) -> dict[str, Any]:
     if len(angles) != frames:
         detail = "sample/rotation_angle is not one angle for each frame; write the angles, then ingest the file."
         raise ScanFaultError("structurally_incomplete", detail)
+    quantities, unclear = _quantities(
+        file,
+        entry,
+        pixel_size_x=("instrument/detector/x_pixel_size", "um"),
+        pixel_size_y=("instrument/detector/y_pixel_size", "um"),
+    )
     return {
         "layout": "NXtomo",
         **{name: int((keys == key).sum()) for key, name in enumerate(IMAGE_KINDS)},
         **_angle_facts(angles[keys == 0]),
         "start_date_raw": file.text("start_time", entry),
-        "quantities": _quantities(
-            file,
-            entry,
-            pixel_size_x=("instrument/detector/x_pixel_size", "um"),
-            pixel_size_y=("instrument/detector/y_pixel_size", "um"),
-        ),
+        "quantities": quantities,
+        "unchecked": _unchecked_parts(file.unit("sample/rotation_angle", entry), None, unclear),
     }
 
 
@@ -150,15 +156,25 @@ def _angle_facts(angles: Numbers) -> dict[str, Any]:
     }
 
 
-def _quantities(file: Hdf5File, entry: Any = None, **wanted: tuple[str, str]) -> dict[str, dict[str, Any]]:
-    """Return the positive quantities among these that the file has together with their unit."""
-    found = {}
+def _quantities(file: Hdf5File, entry: Any = None, **wanted: tuple[str, str]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the positive quantities among these that the file has together with their unit, and the names of those that it
+    has in another way."""
+    found: dict[str, dict[str, Any]] = {}
+    unclear = []
     for name, (path, unit) in wanted.items():
         try:
             value = file.number(path, entry)
             own = None if value is None else file.unit(path, entry)
             if value is not None and own is not None and math.isfinite(converted := value * factor(own, unit)) and value > 0:
                 found[name] = {"value": converted, "unit": unit}
+            elif value is not None:
+                unclear.append(name)
         except UnusableError:
-            continue
-    return found
+            unclear.append(name)
+    return found, unclear
+
+
+def _unchecked_parts(angle_unit: str | None, commanded: int | None, unclear: Sequence[str]) -> list[str]:
+    """Return what of a file nobody looked at, or what it does not say clearly enough."""
+    unstated = {"angle_unit": angle_unit, "commanded_counts": commanded}
+    return ["frame_values", *(name for name, value in unstated.items() if value is None), *unclear]

@@ -58,7 +58,7 @@ READING = (
     "A body is one JSON object with the fields of the table; unknown keys are refused. Over MCP the ids of the path are "
     "arguments beside them, and so is `idempotency_key`.",
     "*left out* is the value that holds when a field is not given. A length counts what is sent; texts are stored trimmed. "
-    "*free text* may name persons: events show it only to who holds `ReadEventTexts`.",
+    "*free text* may name persons: events show it only to who holds `ReadEventTexts`, but for reasons of a shown state.",
     "In an example, `<asset_id>` stands for the id of an asset, and so on; the tests carry every example out.",
     "In a table of states a cell says where the verb leads from there, *stays* that the state remains, *as given* "
     "that the input names it, nothing that the verb is refused. Where something else of the input decides between several "

@@ -8,7 +8,14 @@ from uuid import UUID
 import pytest
 
 from baton.domain.data.dataset import DemoteDataset, DiscardDataset
-from baton.domain.data.distribution import AccessProtocol, DiscardDistribution, DistributionStatus, MarkDistributionStale
+from baton.domain.data.distribution import (
+    AccessProtocol,
+    DiscardDistribution,
+    DistributionMarkedStale,
+    DistributionRegistered,
+    DistributionStatus,
+    MarkDistributionStale,
+)
 from baton.domain.supply.supply import DeregisterSupply, MarkSupplyUnavailable
 from tests.support.domain.datasets import (
     CHECKSUM,
@@ -50,6 +57,7 @@ def test_a_copy_is_registered_as_it_is_described(world: World) -> None:
         "encoding": {"media_type": "application/zip", "conforms_to": []},
         "access_protocol": "POSIX",
         "registered_by": str(OPERATOR),
+        "overwritten_distribution_ids": [],
         "occurred_at": payload["occurred_at"],
     }
     state = copy_of(world, id)
@@ -145,6 +153,7 @@ def test_marking_stale_states_a_fact_however_often_and_of_the_last_verified_copy
             "trigger": "Operator",
             "attestation_id": None,
             "marked_stale_by": str(OPERATOR),
+            "overwritten_by_distribution_id": None,
             "occurred_at": json.loads(event.payload())["occurred_at"],
         }
         state = copy_of(world, id)
@@ -222,3 +231,40 @@ def test_a_blank_reason_is_refused_after_the_state_and_before_the_other_copies(w
     for command in (MarkDistributionStale(reason=" "), DiscardDistribution(reason=" ")):
         with expect_refusal(command.Cannot, "discarded"):
             world.when(command, on=unseen)
+
+
+OTHER = {"checksum": {**CHECKSUM, "value": "b" * 64}}
+
+
+def test_other_bytes_registered_at_an_address_make_the_copies_there_stale_and_both_say_so(world: World) -> None:
+    old_dataset, new_dataset, disk = registered_dataset(world), registered_dataset(world, **OTHER), storage(world)
+    verified = verified_copy(world, old_dataset, disk)
+    elsewhere = verified_copy(world, old_dataset, disk, uri="file:///archive/scan_001.h5")
+    same_bytes = registered_copy(world, old_dataset, storage(world, name="Mirror"))
+    new = registered_copy(world, new_dataset, disk, **OTHER)
+    for id in (verified, same_bytes):
+        old = copy_of(world, id)
+        assert (old.status, old.overwritten_by_distribution_id, old.marked_stale_by) == ("Stale", new, OPERATOR)
+        assert old.stale_reason == "Its address has the bytes of another copy now, with another checksum."
+    assert copy_of(world, new).overwritten_distribution_ids == {verified, same_bytes}
+    assert (copy_of(world, new).status, copy_of(world, elsewhere).status) == ("Registered", "Verified")
+
+
+def test_only_copies_whose_bytes_are_believed_are_overwritten(world: World) -> None:
+    old_dataset, disk = registered_dataset(world), storage(world)
+    marked = registered_copy(world, old_dataset, disk)
+    world.when(STALE, on=marked)
+    gone = registered_copy(world, old_dataset, storage(world, name="Mirror"))
+    world.when(DISCARD, on=gone)
+    new = registered_copy(world, registered_dataset(world, **OTHER), disk, **OTHER)
+    assert copy_of(world, new).overwritten_distribution_ids == frozenset()
+    assert (copy_of(world, marked).stale_reason, copy_of(world, gone).status) == (STALE.reason, "Discarded")
+
+
+def test_a_copy_registered_before_other_copies_were_looked_for_is_read_as_one_that_overwrote_none() -> None:
+    old = {"dataset_id": str(new_id()), "registered_by": str(OPERATOR)}
+    assert DistributionRegistered.upcast(dict(old), 1) == {**old, "overwritten_distribution_ids": []}
+    assert DistributionMarkedStale.upcast({"reason": "lost"}, 1) == {
+        "reason": "lost",
+        "overwritten_by_distribution_id": None,
+    }

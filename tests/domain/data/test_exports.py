@@ -304,7 +304,7 @@ def check_crate(crate: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("license", ["CC-BY-4.0", None])
 def test_a_manifest_is_a_valid_crate_sealed_and_published(world: World, license: str | None) -> None:
-    tree = {"checksum": {"algorithm": "sha256-tree", "value": "a" * 64}}
+    tree = {"uri": "file:///data/frames/", "checksum": {"algorithm": "sha256-tree", "value": "a" * 64}}
     directory = promoted_dataset(world, **tree)
     registered_copy(world, directory, storage(world), **tree)
     id = sealed_edition(world, member(world), directory, creator_ids=[creator(world), creator(world)], license=license)

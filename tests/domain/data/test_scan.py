@@ -105,6 +105,8 @@ def test_what_the_file_does_not_tell_has_no_key(world: World, fields: dict[str, 
     assert "dropped_frame_count" not in evidence_of(world, fields, commanded_projection_count=None)
     measured = evidence_of(world, fields, quantities={"energy": {"value": 25.0, "unit": "keV"}})
     assert measured["energy"] == {"value": 25.0, "unit": "keV"}
+    unclear = evidence_of(world, fields, unchecked=("frame_values", "energy"))
+    assert unclear["unchecked"] == ["frame_values", "energy"]
 
 
 def test_a_run_hands_its_subject_on(world: World, fields: dict[str, Any]) -> None:

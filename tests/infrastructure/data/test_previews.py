@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import h5py
 import numpy
 import pytest
 
-from baton.domain.data.preview import DatasetPreviewUnavailableError
+from baton.domain.data.preview import DatasetPreviewUnavailableError, RegisteredFile
 from baton.domain.data.scan import InvalidScanFileError
 from baton.infrastructure.data_files import DataFiles
 from baton.infrastructure.scans import reader_process
@@ -44,13 +45,18 @@ def previews(reader: ReaderProcess, tmp_path: Path) -> LocalPreviews:
     return LocalPreviews(DataFiles([tmp_path]), reader)
 
 
+def registered(path: Path) -> RegisteredFile:
+    """The file as it would be registered now."""
+    return RegisteredFile(path.as_uri(), path.stat().st_size, datetime.now(UTC))
+
+
 async def pixels_shown(previews: LocalPreviews, path: Path) -> list[list[int]]:
-    return pixels_of(await previews.picture([path.as_uri()]))
+    return pixels_of(await previews.picture([registered(path)]))
 
 
-async def refusal(previews: LocalPreviews, *uris: str) -> DatasetPreviewUnavailableError:
+async def refusal(previews: LocalPreviews, *files: RegisteredFile) -> DatasetPreviewUnavailableError:
     with pytest.raises(DatasetPreviewUnavailableError) as caught:
-        await previews.picture(uris)
+        await previews.picture(files)
     assert (caught.value.status, caught.value.detail.endswith(".")) == (409, True)
     return caught.value
 
@@ -154,7 +160,7 @@ async def test_a_file_without_an_image_has_no_picture(
     write: Callable[[Path], object], previews: LocalPreviews, tmp_path: Path
 ) -> None:
     write(path := tmp_path / "scan.h5")
-    refused = await refusal(previews, path.as_uri())
+    refused = await refusal(previews, registered(path))
     assert (refused.reason, "two or more axes" in refused.detail) == ("no_picture", True)
     path.unlink()
 
@@ -191,7 +197,7 @@ UNREADABLE: dict[str, tuple[Callable[[Path], object], str]] = {
 async def test_a_file_that_cannot_be_read_says_why(case: str, previews: LocalPreviews, tmp_path: Path) -> None:
     write, said = UNREADABLE[case]
     write(path := tmp_path / f"{case}.h5")
-    refused = await refusal(previews, path.as_uri())
+    refused = await refusal(previews, registered(path))
     assert refused.reason == "unreadable"
     assert said in refused.detail
 
@@ -207,7 +213,7 @@ async def test_hostile_files_are_shown_or_refused_and_end_nothing(reader: Reader
         path.unlink(missing_ok=True)
         scan.write(path)
         try:
-            await LocalPreviews(DataFiles([tmp_path]), reader).picture([path.as_uri()])
+            await LocalPreviews(DataFiles([tmp_path]), reader).picture([registered(path)])
             outcomes["shown"] += 1
         except DatasetPreviewUnavailableError as refused:
             outcomes[refused.reason] += 1
@@ -220,20 +226,33 @@ async def test_what_cannot_be_opened_is_passed_over(reader: ReaderProcess, tmp_p
     outside, inside = write_array(tmp_path / "scan.h5", RAMP.T), write_array(root / "scan.h5", RAMP)
     (root / "link.h5").symlink_to(outside)
     previews = LocalPreviews(DataFiles([root]), reader)
-    unreachable = [outside.as_uri(), (root / "link.h5").as_uri(), (root / "none.h5").as_uri(), root.as_uri(), "s3://b/k"]
-    for uri in unreachable:
-        refused = await refusal(previews, uri)
+    uris = [outside.as_uri(), (root / "link.h5").as_uri(), (root / "none.h5").as_uri(), root.as_uri(), "s3://b/k"]
+    unreachable = [RegisteredFile(uri, 1, datetime.now(UTC)) for uri in uris]
+    for file in unreachable:
+        refused = await refusal(previews, file)
         assert (refused.reason, "DATA_ROOTS" in refused.detail) == ("no_file", True)
         assert str(tmp_path) not in refused.detail
     assert (await refusal(previews)).reason == "no_file"
-    assert pixels_of(await previews.picture([*unreachable, inside.as_uri()])) == SHADES
-    assert (await refusal(LocalPreviews(DataFiles([]), reader), inside.as_uri())).reason == "no_file"
+    assert pixels_of(await previews.picture([*unreachable, registered(inside)])) == SHADES
+    assert (await refusal(LocalPreviews(DataFiles([]), reader), registered(inside))).reason == "no_file"
+
+
+async def test_a_file_that_differs_from_what_was_registered_says_so_and_another_copy_is_shown(
+    previews: LocalPreviews, tmp_path: Path
+) -> None:
+    path, copy = write_array(tmp_path / "scan.h5", RAMP.T), write_array(tmp_path / "copy.h5", RAMP)
+    file = registered(path)
+    longer, older = file._replace(byte_size=file.byte_size + 1), file._replace(known_at=file.known_at - timedelta(hours=1))
+    for changed, how in ((longer, f"it has {file.byte_size} bytes, not {file.byte_size + 1}"), (older, "it was written to")):
+        refused = await refusal(previews, changed, RegisteredFile("s3://b/k", 1, file.known_at))
+        assert (refused.reason, f"changed since it was registered ({how})" in refused.detail) == ("changed", True)
+        assert pixels_of(await previews.picture([changed, registered(copy)])) == SHADES
 
 
 async def test_without_the_libraries_a_picture_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(reader_process, "NEEDED", ("h5py", "no_such_library"))
     previews = LocalPreviews(DataFiles([tmp_path]), ReaderProcess(MEMORY, 30))
-    refused = await refusal(previews, write_array(tmp_path / "scan.h5", RAMP).as_uri())
+    refused = await refusal(previews, registered(write_array(tmp_path / "scan.h5", RAMP)))
     assert (refused.reason, "baton-facility[scans]" in refused.detail) == ("reader_missing", True)
 
 
@@ -257,7 +276,7 @@ async def test_few_pictures_are_taken_at_a_time_and_a_file_that_has_not_changed_
     for path in paths:
         path.write_bytes(b"content")
     reader.free.clear()
-    asking = asyncio.gather(*(previews.picture([path.as_uri()]) for path in paths))
+    asking = asyncio.gather(*(previews.picture([registered(path)]) for path in paths))
     await until(lambda: reader.asked == AT_ONCE)
     for _ in paths:
         await asyncio.to_thread(os.listdir, tmp_path)  # any other file could have been opened meanwhile
@@ -265,10 +284,10 @@ async def test_few_pictures_are_taken_at_a_time_and_a_file_that_has_not_changed_
     reader.free.set()
     first = await asking
     assert reader.asked == 10
-    again = await asyncio.gather(*(previews.picture([path.as_uri()]) for path in paths))
+    again = await asyncio.gather(*(previews.picture([registered(path)]) for path in paths))
     assert (reader.asked, again) == (10, first)
     os.utime(paths[3], ns=(0, 0))
-    await previews.picture([paths[3].as_uri()])
+    await previews.picture([registered(paths[3])])
     assert reader.asked == 11
 
 
@@ -278,22 +297,23 @@ async def test_only_the_latest_pictures_are_kept(tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.h5" for number in range(KEPT + 1)]
     for path in paths:
         path.write_bytes(b"")
-        await previews.picture([path.as_uri()])
-        await previews.picture([paths[0].as_uri()])
+        await previews.picture([registered(path)])
+        await previews.picture([registered(paths[0])])
     assert reader.asked == KEPT + 1
-    await previews.picture([paths[0].as_uri()])
+    await previews.picture([registered(paths[0])])
     assert reader.asked == KEPT + 1, "what is asked for stays"
-    await previews.picture([paths[1].as_uri()])
+    await previews.picture([registered(paths[1])])
     assert reader.asked == KEPT + 2
 
 
 async def test_no_descriptor_is_left_open(previews: LocalPreviews, tmp_path: Path) -> None:
     path = write_array(tmp_path / "scan.h5", RAMP)
-    await previews.picture([path.as_uri()])
+    await previews.picture([registered(path)])
     before = os.listdir("/proc/self/fd")
-    for uri in (path.as_uri(), write_array(tmp_path / "list.h5", [1, 2]).as_uri(), tmp_path.as_uri()):
+    changed = registered(path)._replace(byte_size=1)
+    for file in (registered(path), changed, registered(write_array(tmp_path / "list.h5", [1, 2])), registered(tmp_path)):
         try:
-            await previews.picture([uri])
+            await previews.picture([file])
         except DatasetPreviewUnavailableError:
             continue
     assert os.listdir("/proc/self/fd") == before

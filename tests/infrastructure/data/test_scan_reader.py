@@ -74,6 +74,7 @@ async def test_a_data_exchange_file_tells_its_counts_and_angles(reader: ReaderPr
         "commanded_dark_count": 20,
         "start_date_raw": CAPTURED,
         "quantities": {},
+        "unchecked": ("frame_values", "angle_unit"),
     }
 
 
@@ -103,6 +104,7 @@ async def test_an_nxtomo_file_tells_its_frames_apart(reader: ReaderProcess, tmp_
         "projection_angle_last": 90.0,
         "start_date_raw": CAPTURED,
         "quantities": {"pixel_size_x": {"value": pytest.approx(6.5), "unit": "um"}},
+        "unchecked": ("frame_values", "angle_unit", "commanded_counts", "pixel_size_y"),
     }
     flats = await description(reader, write_nxtomo(tmp_path / "flats.nx", keys=numpy.ones(4, dtype="u1")))
     assert (flats.projection_count, flats.projection_angle_count, flats.projection_angle_first) == (0, 0, None)
@@ -116,6 +118,19 @@ async def test_angles_are_converted_to_degrees(unit: str, last: float, reader: R
     path = write_data_exchange(tmp_path / "scan.h5", angles=numpy.linspace(0, numpy.pi, 1500), unit=unit)
     told = await description(reader, path)
     assert (told.projection_angle_first, told.projection_angle_last) == (0.0, pytest.approx(last))
+    assert told.unchecked == ("frame_values", "commanded_counts")
+
+
+@for_each("angle_count", [0, 59, 61])
+async def test_a_data_exchange_file_has_one_angle_for_each_projection(
+    angle_count: int, reader: ReaderProcess, tmp_path: Path
+) -> None:
+    path = write_data_exchange(tmp_path / "scan.h5", projections=60, angles=numpy.linspace(0, 180, angle_count))
+    refused = await refusal(reader, path)
+    assert (refused.reason, f"{angle_count} angles for 60 projections" in refused.detail) == (
+        "structurally_incomplete",
+        True,
+    )
 
 
 async def test_quantities_count_only_with_their_unit(reader: ReaderProcess, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.equipment.signals import SIGNALS
 from baton.domain.run.run import LIVE_RUNS
+from baton.domain.shared.file_addresses import BELIEVED_COPIES
 from baton.infrastructure.postgres.migrate import (
     MIGRATION_LOCK,
     alchemy_url,
@@ -23,6 +24,7 @@ from baton.infrastructure.postgres.migrate import (
     migrate,
     pending_migrations,
 )
+from tests.support.api.data_products import register_copy, register_dataset, verify_copies
 from tests.support.api.rest_beamline import beamline
 from tests.support.databases import with_database
 from tests.support.service import Api
@@ -191,3 +193,19 @@ async def test_live_runs_are_found_in_the_events_of_before(api: Api, database_ur
         connection.execute("DELETE FROM lookups WHERE kind = %s", (LIVE_RUNS,))
         migrate_again(database_url, "0015", "0016")
         assert connection.execute(rows, (LIVE_RUNS,)).fetchall() == written
+
+
+async def test_copies_are_found_by_their_addresses_in_the_events_of_before(api: Api, database_url: str) -> None:
+    """The migration writes the very rows that the commands have written; Stale and Discarded copies have none."""
+    datasets = [await register_dataset(api, uri=f"file:///data/Gerät {number}/") for number in range(4)]
+    copies = [await register_copy(api, dataset) for dataset in datasets]
+    await verify_copies(api, copies[1])
+    await api.execute(f"/distributions/{copies[2]}/mark-stale", {"reason": "disk array lost"})
+    await api.execute(f"/distributions/{copies[3]}/discard", {"reason": "moved"})
+    rows = "SELECT key, stream_id::text FROM lookups WHERE kind = %s ORDER BY stream_id"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        written = connection.execute(rows, (BELIEVED_COPIES,)).fetchall()
+        assert [id for _, id in written] == copies[:2]
+        connection.execute("DELETE FROM lookups WHERE kind = %s", (BELIEVED_COPIES,))
+        migrate_again(database_url, "0017", "0018")
+        assert connection.execute(rows, (BELIEVED_COPIES,)).fetchall() == written

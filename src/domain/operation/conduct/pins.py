@@ -1,5 +1,5 @@
 """The pin of a conduct: the exact steps it walks, derived from what was registered and frozen before it starts.
-A setpoint on a virtual axis becomes setpoints on the axes that its rule drives."""
+A setpoint on a virtual axis becomes setpoints on the axes that its rule drives, and outputs get their names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from baton.domain.calibration.quantities import CalibrationQuantity
 from baton.domain.equipment import partition
 from baton.domain.equipment.asset import DECOMMISSIONED, Asset
 from baton.domain.equipment.values import AlternateIdentifierKind
+from baton.domain.operation.conduct.output_names import template_words, with_named_outputs
 from baton.domain.operation.conduct.progress import FilledSlot
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureRecipeExpanded, ProcedureStepsResolved
 from baton.domain.recipe import expansion as expansions
@@ -197,12 +198,21 @@ def prepare_steps(procedure: Procedure, sent: Sequence[Any], run: Run | None) ->
             raise ProcedureStepsForbiddenError("The procedure follows a recipe; conduct it without steps of your own.")
         expansion = yield from recorded_expansion(procedure)
     axes = yield from virtual_axes_of((*expansion.steps, *expansion.closing_steps), run)
+    words = words_of(procedure, run)
     pinned = Expansion(
-        steps=without_virtual_axes(expansion.steps, axes), closing_steps=without_virtual_axes(expansion.closing_steps, axes)
+        steps=with_named_outputs(without_virtual_axes(expansion.steps, axes), words),
+        closing_steps=with_named_outputs(without_virtual_axes(expansion.closing_steps, axes), words),
     )
     check_step_count(pinned.step_count)
     yield from refuse_unlisted_programs(pinned)
     return pinned
+
+
+def words_of(procedure: Procedure, run: Run | None) -> dict[str, str]:
+    """Return what template words stand for in the steps of a procedure."""
+    if run is None:
+        return template_words(None, None, procedure.registered_at)
+    return template_words(run.id, run.subject_id, run.created_at)
 
 
 def pinned_steps(pin: ProcedureStepsResolved) -> Reads[Expansion]:

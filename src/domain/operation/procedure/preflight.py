@@ -21,6 +21,7 @@ from baton.domain.operation.conduct.conduct import (
 )
 from baton.domain.operation.conduct.estimates import Estimate, WalkPosition, conduct_estimate, estimate_walk, walk_of
 from baton.domain.operation.conduct.options import ConductOptions
+from baton.domain.operation.conduct.output_names import OverwrittenOutputs, overwritten_outputs
 from baton.domain.operation.conduct.pins import pinned_steps, prepare_steps
 from baton.domain.operation.conduct.progress import ConductProgress
 from baton.domain.operation.conduct.touched import (
@@ -81,6 +82,7 @@ class ProcedurePreflight(AnswerForm):
         tuple[UUID, ...],
         Field(description="The assets that a conduct is judged on: the targets, and the owners of what it writes."),
     ]
+    overwrites_registered: OverwrittenOutputs = ()
     options: Annotated[
         ConductOptions, Field(description="The options of conduct_procedure or, from Held, of the command that takes it up.")
     ]
@@ -117,6 +119,7 @@ class PreflightProcedure(Query):
             acknowledged_cautions=cautions,
             touched=None if signals is None else signals.touched,
             judged_asset_ids=tuple(sorted(judged_by_conduct(procedure, signals))),
+            overwrites_registered=() if steps is None else (yield from overwritten_outputs(steps.every_step, {})),
             options=options_of(procedure),
             estimate=(yield from preflight_estimate(procedure, call, steps)),
         )

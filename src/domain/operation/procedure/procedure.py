@@ -29,7 +29,7 @@ from baton.domain.operation.steering.steering import Point, SteeringAdvice
 from baton.domain.recipe.steps import PlainCriterion, Step
 from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
-from baton.domain.shared.text import FreeText, MayContainPersonalData
+from baton.domain.shared.text import FreeText, MayContainPersonalData, StateReason
 
 
 class ProcedureStatus(StrEnum):
@@ -267,14 +267,14 @@ class ProcedureHoldRequested(Event, of=procedure):
     """The live conduct was asked to hold the procedure, which it does at its next step."""
 
     conduct_id: UUID
-    reason: FreeText
+    reason: StateReason
     decided_by_decision_id: UUID | None
 
 
 class ProcedureHeld(Event, of=procedure, version=2, upcasters={1: dict}):
     """The procedure was paused; since version 2 for a closed gate or an unknown outcome too."""
 
-    reason: FreeText
+    reason: StateReason
     cause: HoldCause
     decided_by_decision_id: UUID | None
     actuation_kind: ActuationKind | None
@@ -323,7 +323,7 @@ class ProcedureAbortRequested(Event, of=procedure, version=2, upcasters={1: dict
     """
 
     conduct_id: UUID
-    reason: FreeText
+    reason: StateReason
     run_closing: bool
     judged_asset_ids: IdSet | None = None  # Null of version 1, which had the targets, and of a request.
 
@@ -344,14 +344,14 @@ class ProcedureCompleted(Event, of=procedure):
 class ProcedureAborted(Event, of=procedure):
     """The procedure was given up."""
 
-    reason: FreeText
+    reason: StateReason
     actuation_kind: ActuationKind | None
 
 
 class ProcedureTruncated(Event, of=procedure):
     """The books were closed on a procedure that had died by itself."""
 
-    reason: FreeText
+    reason: StateReason
     interrupted_at: datetime | None
 
 

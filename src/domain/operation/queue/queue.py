@@ -39,7 +39,7 @@ from baton.domain.run.beamline_now import refuse_part
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, require
 from baton.domain.shared.refusals import Conflict, NotFound
-from baton.domain.shared.text import FreeText
+from baton.domain.shared.text import FreeText, StateReason
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Answer, Claim, Delist, Enlist, Release
 
@@ -183,7 +183,7 @@ class QueueItemBlocked(Event, of=queue):
     item_id: UUID
     attempt: int
     code: str
-    detail: FreeText
+    detail: StateReason
 
 
 class QueueItemRefused(Event, of=queue):
@@ -191,7 +191,7 @@ class QueueItemRefused(Event, of=queue):
 
     item_id: UUID
     code: str
-    detail: FreeText
+    detail: StateReason
 
 
 class QueueItemCompleted(Event, of=queue):
@@ -205,13 +205,13 @@ class QueueItemFailed(Event, of=queue):
 
     item_id: UUID
     code: str
-    detail: FreeText
+    detail: StateReason
 
 
 class QueueHeld(Event, of=queue):
     """The queue was kept from starting items until somebody resumes it; `item_id` is the item that it was held for."""
 
-    reason: FreeText
+    reason: StateReason
     item_id: UUID | None = None
 
 
@@ -224,7 +224,7 @@ class QueueResumed(Event, of=queue):
 class QueueRetired(Event, of=queue):
     """The queue was closed for good; what waited was taken out."""
 
-    reason: FreeText
+    reason: StateReason
 
 
 ItemEnd = QueueItemRemoved | QueueItemRefused | QueueItemCompleted | QueueItemFailed

@@ -26,7 +26,7 @@ from baton.domain.operation.schedule.messages import Firing
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.reads import Reads, find_all, holder_of, record_of
 from baton.domain.shared.refusals import Conflict
-from baton.domain.shared.text import FreeText
+from baton.domain.shared.text import FreeText, StateReason
 from baton.domain.shared.writes import Also, Claim, Put, Record
 
 FIRINGS = "schedule-firing"  # Claim kind: a firing whose outcome is on record.
@@ -97,7 +97,7 @@ class ScheduleDefined(Event, of=schedule):
 class ScheduleHeld(Event, of=schedule):
     """The schedule was kept from firing until somebody resumes it."""
 
-    reason: FreeText
+    reason: StateReason
 
 
 class ScheduleResumed(Event, of=schedule):
@@ -127,13 +127,13 @@ class ScheduleFiringRefused(FiringOutcome, of=schedule, overwrites=True):
     """A firing came to nothing, by this refusal."""
 
     code: str
-    detail: FreeText
+    detail: StateReason
 
 
 class ScheduleRetired(Event, of=schedule):
     """The schedule was kept from firing for good."""
 
-    reason: FreeText
+    reason: StateReason
 
 
 ScheduleEvent = ScheduleHeld | ScheduleResumed | ScheduleFired | ScheduleFiringRefused | ScheduleRetired

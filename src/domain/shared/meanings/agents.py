@@ -28,7 +28,7 @@ MEANINGS = {
     "deprecation_reason": "Why it was taken out of service for good.",
     "effective_at": "When the provider ends the model.",
     "enabled": "Whether the subscriber runs in this deployment.",
-    "end_reason": "Why the model ends or ended.",
+    "end_reason": "Why it ends or ended.",
     "endpoint_note": "Where the model is served, in words; no credentials.",
     "exclude_choices": "Leave out decisions with these choices.",
     "finish_reasons": "Why the model stopped.",

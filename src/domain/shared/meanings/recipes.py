@@ -30,7 +30,7 @@ MEANINGS = {
     "needed_supplies": "The kinds of supply that runs need, such as photon_beam.",
     "optional": "Whether the role may stay unplayed.",
     "output_ref_name": "The name under which later steps find the address of the program's output.",
-    "output_uri": "Where the program writes its artifact; without it, the program returns measurements.",
+    "output_uri": "Where the program writes its artifact, such as file:///data/{run}.h5; else it returns measurements.",
     "parameters": "The parameters of the program, by name.",
     "parameters_schema": "The JSON Schema that parameters are checked against, units included.",
     "parameters_schema_present": "Whether there is a schema of parameters.",

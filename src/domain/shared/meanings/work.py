@@ -89,6 +89,7 @@ MEANINGS = {
     "iterations_remaining": "Number of passes that may still be made.",
     "jitter": "Up to how many seconds each firing is put off at random.",
     "judged_asset_ids": "The assets that a conduct is judged on: the targets, and the owners of what it writes.",
+    "last_hold_reason": "Why it was held last; null where nobody said, or it never was.",
     "last_adjusted_at": "When the parameters were last adjusted.",
     "last_adjusted_by": "The actor who last adjusted the parameters.",
     "last_conduct_id": "The latest conduct.",
