@@ -207,5 +207,5 @@ async def test_copies_are_found_by_their_addresses_in_the_events_of_before(api: 
         written = connection.execute(rows, (BELIEVED_COPIES,)).fetchall()
         assert [id for _, id in written] == copies[:2]
         connection.execute("DELETE FROM lookups WHERE kind = %s", (BELIEVED_COPIES,))
-        migrate_again(database_url, "0017", "0018")
+        migrate_again(database_url, "0018", "0019")
         assert connection.execute(rows, (BELIEVED_COPIES,)).fetchall() == written
