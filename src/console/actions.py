@@ -47,6 +47,7 @@ KEY, BACK, CHECK = "_key", "back", "_check"
 OWN_PATH = re.compile(r"/console(?:[/?][!-\[\]-~]*)?")  # visible characters alone: it stands in headers
 MOST_OPTIONS = 100
 SHOWN = "digest"  # what the approver of a proposal was shown
+LOOKED_AT = (SHOWN, "confirmed_digest")  # the fields that say what somebody was shown who approves or confirms
 LOOK_FIRST = "What is approved is what you saw: open the proposal, and approve it there."
 
 
@@ -192,8 +193,8 @@ class CommandForms:
 
 def carried_fields(operation: Operation) -> tuple[str, ...]:
     """Return the fields that a form has from the page that led to it: what it is about, and what an approver was shown."""
-    shown = (SHOWN,) if operation is ApproveProposal.operation else ()
-    return (*((operation.target,) if operation.target else ()), *operation.path_fields, *shown)
+    about = (operation.target,) if operation.target else ()
+    return (*about, *operation.path_fields, *(name for name in LOOKED_AT if name in operation.input.model_fields))
 
 
 def is_shown(field: FormField, asked: Mapping[str, str]) -> bool:

@@ -1,15 +1,14 @@
 """`proposals`, `approve`, `reject` and `withdraw`: commands that wait for the approval of a second person."""
 
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from typer import Argument, Option, Typer, confirm
+from typer import Argument, Option, Typer
 
-from baton.cli.daily.session import ServiceSession, service_command
+from baton.cli.daily.session import ServiceSession, require_consent, service_command
 from baton.cli.daily.steering import Reason
 from baton.cli.daily.tables import table_lines, value_text
-from baton.cli.messages import REFUSED, refuse
+from baton.cli.messages import REFUSED
 
 app = Typer()
 ProposalId = Annotated[str, Argument(metavar="ID", help="A proposal, as `baton proposals` lists it.")]
@@ -64,11 +63,8 @@ def look(session: ServiceSession, proposal: str, yes: bool) -> str:
         session.show(view, view_lines(view))
     if view.digest is None:  # it is closed, or not theirs to see: the service says which
         return NOT_SHOWN
-    if yes or (sys.stdin.isatty() and not session.as_json and confirm("Approve it?")):
-        return str(view.digest)
-    if sys.stdin.isatty() and not session.as_json:
-        raise SystemExit(REFUSED)
-    refuse(f"Nobody can be asked here; look at the proposal, and approve it with --digest {view.digest} (or --yes).")
+    require_consent(session, "Approve it?", str(view.digest), yes)
+    return str(view.digest)
 
 
 def view_lines(view: Any) -> Iterator[str]:
