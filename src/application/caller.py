@@ -7,19 +7,26 @@ from uuid import UUID
 
 from baton.domain.access.group import TokenClaims
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call
+from baton.domain.trust.proposal_basis import KeptBasis
 
 
 @dataclass(frozen=True)
 class GivenApproval:
-    """An approval of one command: who gave it, and under which policies, which named that person."""
+    """An approval of one command: who gave it, under which policies, which named that person, and what was approved; None
+    where that was given before it was kept."""
 
     approved_by: UUID
     command_name: str
     policy_ids: frozenset[UUID]
+    basis: KeptBasis | None = field(default=None, repr=False, compare=False)
 
     def policies_for(self, command_name: str) -> frozenset[UUID]:
         """Return the policies under which a command was approved: none for another one."""
         return self.policy_ids if command_name == self.command_name else frozenset()
+
+    def basis_for(self, command_name: str) -> KeptBasis | None:
+        """Return what a command must still come to; None for another one."""
+        return self.basis if command_name == self.command_name else None
 
 
 class Lease(NamedTuple):

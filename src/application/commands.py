@@ -3,7 +3,8 @@ comes from here: from a command, or with `Batch.add` from seeds and from a finis
 (bookmarks, locks, the state of long work) are written with `system_batch`; conducts write their own ledger."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -37,8 +38,10 @@ from baton.domain.shared.refusals import ConcurrencyError, Refusal, Unauthorized
 from baton.domain.shared.writes import Answer, Drop, Put
 from baton.domain.trust.authorization import ApprovalRequiredError, AuthzResult
 from baton.domain.trust.proposal import OpenProposal
+from baton.domain.trust.proposal_basis import KeptBasis, ProposalBasis, StreamVersion
 
 READ_EVENT_TEXTS = "ReadEventTexts"
+MOMENT = timedelta(milliseconds=1)
 DECIDED_ANEW = 5  # how often a gated command is decided while what it was judged by changes under it
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 1.0  # seconds before a command that lost more than one race is given again
 T = TypeVar("T")
@@ -104,13 +107,15 @@ class Commands:
         proposer = replace(caller, proven_group_ids=await self.authorizer.proven_groups(caller))
 
         async def write(new_id: UUID | None) -> CommandResult:
-            rehearsed = await self.rehearse(command, caller, target_id)
+            basis = await self.examine(command, caller, target_id)
             opening = OpenProposal(
                 command_name=command.operation.command_name,
                 target_id=target_id,
                 request=command.model_dump(mode="json", by_alias=True, exclude_unset=True),
-                would=[event.model_dump(mode="json") for event in would_record(rehearsed.batch, command, texts=True)],
+                would=[event.model_dump(mode="json") for event in basis.would],
                 policy_ids=frozenset(needed.policy_ids),
+                digest=basis.digest,
+                rests_on=basis.rests_on,
             )
             return await self._write(opening, proposer, None, claim, new_id)
 
@@ -159,6 +164,18 @@ class Commands:
 
     async def rehearse(self, command: Command, caller: Caller, target_id: UUID | None) -> Decided:
         """Decide a command as its execution would, on ports that reach nothing outside."""
+        async with self._rehearse(command, caller, target_id) as (_, decided):
+            return decided
+
+    async def examine(self, command: Command, caller: Caller, target_id: UUID | None) -> ProposalBasis:
+        """Return what a command would record, and the versions of the streams that this rests on."""
+        async with self._rehearse(command, caller, target_id) as (unit, decided):
+            return await self._basis(unit, decided, command, target_id)
+
+    @asynccontextmanager
+    async def _rehearse(
+        self, command: Command, caller: Caller, target_id: UUID | None
+    ) -> AsyncIterator[tuple[UnitOfWork, Decided]]:
         operation = command.operation
         try:
             await self._admit(operation, caller)
@@ -171,7 +188,21 @@ class Commands:
             begun = [one for one in decided.batch.appends if one.stream_id == decided.stream_id and not one.after]
             if begun and await session.load(begun[0].stream_type, [decided.stream_id]):
                 refuse_existing(operation, decided.stream_id)
-        return decided
+            yield unit, decided
+
+    async def _basis(self, unit: UnitOfWork, decided: Decided, command: Command, target_id: UUID | None) -> ProposalBasis:
+        """Return what a decided command rests on. It is decided again, a moment later and under another id, to find out
+        which values are times and new ids."""
+        call = replace(decided.batch.call, now=decided.batch.call.now + MOMENT, new_id=self.new_id())
+        again = await self._decide(unit, command, call, target_id)
+        streams = sorted((name, id, version) for name, id, version in unit.versions if version)
+        return ProposalBasis(
+            command.operation.command_name,
+            target_id,
+            tuple(would_record(decided.batch, command, texts=True)),
+            tuple(would_record(again.batch, command, texts=True)),
+            tuple(StreamVersion(stream=name, stream_id=id, version=version) for name, id, version in streams),
+        )
 
     async def read(self, reads: Reads[T], caller: Caller) -> T:
         """Fulfil what a rule asks to know, in a session of its own."""
@@ -220,9 +251,13 @@ class Commands:
         self, session: Session, command: Command, call: Call, caller: Caller, target_id: UUID | None, claim: KeyClaim | None
     ) -> CommandResult:
         operation, unit = command.operation, self.unit_of_work(session, caller)
-        decided = await self._decide(unit, command, call, target_id)
+        approved = None if caller.approval is None else caller.approval.basis_for(operation.command_name)
+        if approved is None:
+            decided = await self._decide(unit, command, call, target_id)
+        else:
+            decided = await self._decide_approved(unit, command, call, target_id, approved)
         batch = decided.batch
-        batch.facts = unit.facts if operation.gated else None
+        batch.facts = unit.facts if operation.gated or approved is not None else None
         batch.lease = caller.lease
         result = CommandResult(decided.status, decided.body, unit.position, decided.replayed)
         if claim is not None:
@@ -236,6 +271,17 @@ class Commands:
                 refuse_existing(operation, decided.stream_id)
             raise
         return replace(result, position=position or unit.position)
+
+    async def _decide_approved(
+        self, unit: UnitOfWork, command: Command, call: Call, target_id: UUID | None, approved: KeptBasis
+    ) -> Decided:
+        """Decide a command that was approved, or refuse it where it comes to something else. Nothing outside is reached
+        before that is known."""
+        unit.ports = rehearsing = DryRunPorts(self.ports)
+        decided = await self._decide(unit, command, call, target_id)
+        approved.refuse_changed(await self._basis(unit, decided, command, target_id), approved.digest)
+        unit.ports = self.ports
+        return await self._decide(unit, command, call, target_id) if rehearsing.made_up else decided
 
     def _claim(self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, key: str) -> KeyClaim:
         ignored = {"wait"} if operation.work is not None else None  # how long the caller waits is not what it asks for

@@ -23,16 +23,19 @@ class DryRunPorts:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._made: Signature | None = None
+        self.made_up = False  # whether something was answered that the ports themselves would have done
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ports, name)
 
     async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
         """Return a made-up identifier."""
+        self.made_up = True
         return MintedIdentifier(scheme, f"dry-run/{suffix}")
 
     async def sign(self, secret_ref: str, content: bytes) -> Signature | None:
         """Return a signature without its bytes, or None where the key is not held here."""
+        self.made_up = True
         self._made = await self._ports.sign(secret_ref, content)
         return self._made and self._made.model_copy(update={"bytes_hex": BLANK_SIGNATURE})
 
@@ -45,6 +48,7 @@ class DryRunPorts:
 
     async def execute_each(self, call: Call, orders: Orders, dry_run: bool) -> Sequence[Refusal | None]:
         """Return the refusals that commands would get."""
+        self.made_up = True
         return await self._ports.execute_each(call, orders, dry_run=True)
 
 

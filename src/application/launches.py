@@ -16,8 +16,10 @@ from baton.domain.kernel import Command
 from baton.domain.operation.conduct.messages import MAX_REASON_LENGTH
 from baton.domain.operation.launch.arranged_conduct import arranged_command
 from baton.domain.operation.launch.launch_ids import LaunchIds
+from baton.domain.operation.launch.target_checks import load_templates
 from baton.domain.operation.launch.targets import ConductPlan, ConductRecipe, RecipeConduct, recipes_of
 from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.recipe.template_versions import TemplateVersion, refuse_changed
 from baton.domain.run.run import LIVE, AbortRun, Run
 from baton.domain.shared.refusals import Refusal, Unavailable
 
@@ -26,13 +28,15 @@ IsDone = Callable[[], Awaitable[bool]]
 
 @dataclass(frozen=True)
 class TargetLaunch:
-    """One target to conduct: as whom, under which ids, and the time and the number that its names are filled in with."""
+    """One target to conduct: as whom, under which ids, the time and the number that its names are filled in with, and the
+    versions of what it names; nothing is compared where there are none."""
 
     ids: LaunchIds
     target: ConductRecipe | ConductPlan
     caller: Caller
     due_at: datetime
     number: int
+    versions: tuple[TemplateVersion, ...] = ()
 
     @property
     def runs(self) -> bool:
@@ -55,6 +59,9 @@ class Launches:
 
     async def open(self, launch: TargetLaunch) -> None:
         """Open the conduct of a launch, or raise the refusal that keeps it from opening."""
+        if launch.versions and not await self.is_begun(launch):
+            templates = await self.service.commands.read(load_templates([launch.target]), launch.caller)
+            refuse_changed(launch.versions, templates.of(launch.target))
         match launch.target:
             case ConductRecipe():
                 await self._conduct_recipe(launch, launch.target)
@@ -104,7 +111,7 @@ class Launches:
     async def _conduct_plan(self, launch: TargetLaunch, target: ConductPlan) -> None:
         ids = launch.ids
         if not await self.is_begun(launch):
-            start = target.start(launch.due_at, launch.number)
+            start = target.start(launch.due_at, launch.number, launch.versions)
             await self.execute(start, launch.caller, None, ids.run_id, lambda: self.is_begun(launch))
         for index, phase in enumerate(target.phases):
             await self._register(launch, phase, index, ids.run_id)
@@ -118,5 +125,5 @@ class Launches:
             return await load_state(self.store, Procedure, id) is not None
 
         if not await is_registered():
-            command = what.registration(launch.due_at, launch.number, run_id)
+            command = what.registration(launch.due_at, launch.number, run_id, launch.versions)
             await self.execute(command, launch.caller, None, id, is_registered)

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from baton.application.caller import Caller, GivenApproval
 from baton.application.commands import READ_EVENT_TEXTS, Commands, execute_with_retry
-from baton.application.dry_runs import would_record
 from baton.application.ports import EventRow, Job, Store, WorkItem, WorkProgress
 from baton.application.reactions import event_memo
 from baton.application.service import Service
@@ -30,6 +29,7 @@ from baton.domain.shared.refusals import (
 from baton.domain.trust import proposal as rules
 from baton.domain.trust.authorization import ApprovalRequiredError
 from baton.domain.trust.proposal import Proposal, ProposalStatus, ProposalView, Rehearsal
+from baton.domain.trust.proposal_basis import ProposalBasis, ProposalChangedError, without_texts
 from baton.domain.trust.proposal_content import ProposalContent
 
 NOT_KEYED_OUTSIDE = "\t"  # no surface takes a key with it: what is carried out cannot be forestalled under its key
@@ -100,6 +100,8 @@ class ApprovalWork(ProposedWork):
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
         proposal = await self._load(work_id)
         if proposal.status is rules.OPEN:
+            if proposal.approved_by is None:
+                raise ProposalChangedError.of(proposal.differs, "it was approved")
             return None
         content = await load_row(self._store, ProposalContent, proposal_id=work_id)
         came = {} if content is None else {"answer": content.answer, "refusal": content.refusal}
@@ -157,7 +159,7 @@ class Proposals:
             return None
         if proposal.approved_by is not None:
             await self._carry_out(proposal)
-            return None
+            return await self.settle(proposal_id)
         if (left := (proposal.expires_at - self.commands.clock()).total_seconds()) > 0:
             return left
         await self._record(rules.ExpireProposal(), proposal)
@@ -165,7 +167,7 @@ class Proposals:
 
     async def _carry_out(self, proposal: Proposal) -> None:
         """Give the command as its proposer, under a key of the proposal, and record its outcome. What lost a race, or is
-        being given by another attempt, is given again."""
+        being given by another attempt, is given again; what is not any more what was approved waits for approval again."""
         try:
             command, caller = await self._load(proposal)
             if "wait" in type(command).model_fields:
@@ -175,22 +177,28 @@ class Proposals:
             outcome = rules.RecordProposalOutcome(status=result.status, answer=dict(result.body) if result.body else None)
         except (Unavailable, ConcurrencyError, IdempotencyClaimLostError):
             raise
+        except ProposalChangedError as changed:
+            outcome = rules.RecordProposalOutcome(differs=(changed.facts or {})["differs"])
         except Refusal as refusal:
             outcome = rules.RecordProposalOutcome(refusal=kept_form(refusal))
         await self._record(outcome, proposal)
 
-    async def rehearse(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
-        """Return the view of a proposal with what its command would do now."""
+    async def examine(self, proposal: Proposal) -> ProposalBasis:
+        """Return what a proposed command would do now, and what that rests on."""
         try:
             command, caller = await self._load(proposal)
-            decided = await self.commands.rehearse(command, caller, proposal.target_id)
+            return await self.commands.examine(command, caller, proposal.target_id)
         except Unavailable:
             raise
         except Refusal as refusal:
-            return view.model_copy(update={"rehearsal": Rehearsal(would=None, refusal=kept_form(refusal))})
-        events = tuple(would_record(decided.batch, command, texts=True))
-        shown = events if texts else tuple(map(rules.without_texts, events))
-        return view.model_copy(update={"rehearsal": Rehearsal(would=shown, refusal=None)})
+            return ProposalBasis(proposal.command_name, proposal.target_id, refusal=kept_form(refusal))
+
+    async def rehearse(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
+        """Return the view of a proposal with what its command would do now."""
+        basis = await self.examine(proposal)
+        shown = basis.would if texts else tuple(map(without_texts, basis.would))
+        rehearsal = Rehearsal(would=None if basis.refusal is not None else shown, refusal=basis.refusal)
+        return view.model_copy(update={"rehearsal": rehearsal, "digest": basis.digest})
 
     async def _load(self, proposal: Proposal) -> tuple[Command, Caller]:
         """Return what was asked for, as the surface that took it read it, and as whom it is carried out."""
@@ -213,7 +221,8 @@ def proposer(proposal: Proposal, content: ProposalContent) -> Caller:
     """Return who proposed something, as whom it is carried out; where it was approved, with that approval."""
     approved_by, approval = proposal.approved_by, None
     if approved_by is not None:
-        approval = GivenApproval(approved_by, proposal.command_name, proposal.approved_under)
+        basis = None if proposal.digest is None else rules.kept_basis(proposal, content)
+        approval = GivenApproval(approved_by, proposal.command_name, proposal.approved_under, basis)
     return Caller(
         proposal.proposed_by,
         proposal.surface_id,

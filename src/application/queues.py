@@ -119,7 +119,8 @@ class QueueTurns:
 
 def launch_of(queue: Queue, item: QueueItem) -> TargetLaunch:
     """Return what an item launches, as who added it."""
-    return TargetLaunch(item.launch, item.aim, caller_of(item), item.started_at or queue.created_at, item.number)
+    due_at = item.started_at or queue.created_at
+    return TargetLaunch(item.launch, item.aim, caller_of(item), due_at, item.number, item.versions)
 
 
 def caller_of(item: QueueItem) -> Caller:

@@ -28,9 +28,9 @@ class UnitOfWork:
     def __init__(self, session: Session, caller: Caller, authorizer: Authorizer, ports: Ports) -> None:
         self.session = session
         self.position = 0
+        self.ports = ports
         self._caller = caller
         self._authorizer = authorizer
-        self._ports = ports
         self._states: dict[tuple[str, UUID], State | None] = {}
         self._versions: dict[tuple[str, UUID], int] = {}
         self._members: list[tuple[str, Sequence[str], Sequence[UUID]]] = []
@@ -103,7 +103,7 @@ class UnitOfWork:
             case reads.OwnAccess():
                 return await self._authorizer.access(self._caller)
             case reads.AskPort(method, arguments):
-                return await getattr(self._ports, method.__name__)(*arguments)
+                return await getattr(self.ports, method.__name__)(*arguments)
             case reads.RunInThread(function, arguments):
                 return await asyncio.to_thread(function, *arguments)
 

@@ -11,6 +11,7 @@ from baton.client import launching
 from baton.client.exchanges import Exchange, list_operation
 from baton.client.index import AGGREGATES, OPERATIONS, AggregateEntry
 from baton.client.launching import Reference
+from baton.client.refusals import ClientError
 from baton.client.watched_work import WatchedConduct, WatchedRunConduct
 from baton.client.watching import Watching, conduct_frames, run_frames
 
@@ -208,9 +209,29 @@ class QueueThing(Thing):
         return self.client.carry_out(add(self.client.session, self.reference, table, **options))
 
 
+class ProposalThing(Thing):
+    """A proposal; what is approved is what a look at it showed."""
+
+    def look(self) -> Any:
+        """Return the proposal with what its command would do now: `b.proposals[id].look().approve()`."""
+        return self.client.carry_out(self._look())
+
+    def _look(self) -> "Exchange[ProposalThing]":
+        view = yield from self.client.session.call(OPERATIONS["get_proposal"], {"proposal_id": self.reference})
+        return ProposalThing(self.client, self.aggregate, view.proposal_id, view)
+
+    def approve(self, *, digest: str | None = None, **fields: Any) -> Any:
+        """Approve the proposal as it was shown, which takes a look at it or the digest of one."""
+        shown = digest or getattr(self.row, "digest", None)
+        if shown is None:
+            raise ClientError("Look at the proposal before you approve it: what is approved is what `look()` shows.")
+        return self.client.call_method(OPERATIONS["approve_proposal"], self.reference, digest=shown, **fields)
+
+
 KINDS: dict[str, type[Thing]] = {
     "Plan": PlanThing,
     "Procedure": ProcedureThing,
+    "Proposal": ProposalThing,
     "Queue": QueueThing,
     "Recipe": RecipeThing,
     "Run": RunThing,

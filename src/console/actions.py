@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 KEY, BACK, CHECK = "_key", "back", "_check"
 OWN_PATH = re.compile(r"/console(?:[/?][!-\[\]-~]*)?")  # visible characters alone: it stands in headers
 MOST_OPTIONS = 100
+SHOWN = "digest"  # what the approver of a proposal was shown
+LOOKED_AT = (SHOWN, "confirmed_digest")  # the fields that say what somebody was shown who approves or confirms
+LOOK_FIRST = "What is approved is what you saw: open the proposal, and approve it there."
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,10 @@ class CommandForms:
 
     async def show(self, request: Request, session: ConsoleSession) -> Response:
         """Answer `GET /console/do/{operation}`: the form, filled in as far as the address says."""
-        operation = command_of(request)
-        return await self._page(request, session, operation, prefilled_fields(request))
+        operation, typed = command_of(request), prefilled_fields(request)
+        unseen = operation is ApproveProposal.operation and SHOWN not in typed
+        problem = {"detail": LOOK_FIRST, "code": None} if unseen else None
+        return await self._page(request, session, operation, typed, problem=problem)
 
     async def submit(self, request: Request, session: ConsoleSession) -> Response:
         """Answer `POST /console/do/{operation}`: give the command, rehearse it, or change the form."""
@@ -135,16 +140,14 @@ class CommandForms:
     ) -> FilledForm:
         schema = input_schema(operation)
         reader = FormReader(schema.get("$defs", {}), self._console.zone, errors or {})
-        hidden = [*operation.path_fields, *(["wait"] if operation.work else [])]
+        hidden = [*carried_fields(operation), *(["wait"] if operation.work else [])]
         shown = reader.fields(schema, typed, operation.aggregate, hidden)
         return FilledForm(operation, typed.get(operation.target or ""), typed, shown)
 
     def _arguments(self, form: FilledForm, typed: Mapping[str, str]) -> dict[str, Any]:
         operation = form.operation
         arguments: dict[str, Any] = read_fields(form.fields, typed, self._console.zone)
-        for name in (operation.target, *operation.path_fields):
-            if name is not None and name in typed:
-                arguments[name] = typed[name]
+        arguments |= {name: typed[name] for name in carried_fields(operation) if name in typed}
         if operation.work and "wait" in operation.input.model_fields:
             arguments["wait"] = 0  # the page of long work shows how far it is
         return arguments
@@ -171,7 +174,7 @@ class CommandForms:
             "about": await subject_of(form, desk),
             "fields": [one for one in fields if is_shown(one, asked)],
             "more": [one for one in fields if not is_shown(one, asked)],
-            "hidden": {name: typed[name] for name in (operation.target, *operation.path_fields) if name and name in typed},
+            "hidden": {name: typed[name] for name in carried_fields(operation) if name in typed},
             "key": typed.get(KEY) or uuid4().hex,
             "back": safe_path(typed.get(BACK)) or referring_page(request),
             "may": desk.may(operation),
@@ -186,6 +189,12 @@ class CommandForms:
             return html_response(html, status)
         shell = await console.shell(request, session, None, title=words_of(operation.name))
         return html_response(console.templates.render("form_page.html", {**shell, **context}), status)
+
+
+def carried_fields(operation: Operation) -> tuple[str, ...]:
+    """Return the fields that a form has from the page that led to it: what it is about, and what an approver was shown."""
+    about = (operation.target,) if operation.target else ()
+    return (*about, *operation.path_fields, *(name for name in LOOKED_AT if name in operation.input.model_fields))
 
 
 def is_shown(field: FormField, asked: Mapping[str, str]) -> bool:

@@ -44,6 +44,7 @@ class ItemVerbs:
     moved: str | None
     edited: str | None
     paused: str | None
+    confirmed: str | None  # None also where nothing is to be confirmed.
     retargeted: str | None
     duplicated: str | None
     removed: str | None
@@ -66,16 +67,24 @@ def move_href(queue_id: str, item_id: str, before: str | None) -> str:
     return form_href(MoveQueueItem.operation, queue_id, item_id=item_id, before_item_id=before)
 
 
-def verbs_on(queue_id: str, item: Row, typed: Mapping[str, str], desk: Desk) -> ItemVerbs:
+def changed_digest(forecast: Row | None) -> str | None:
+    """Return what confirms the present versions of what an item names, where these are others than when it was added."""
+    gates = [] if forecast is None else forecast["closed_gates"]
+    return next((one["facts"]["confirmed_digest"] for one in gates if one["reason"] == "target_changed"), None)
+
+
+def verbs_on(queue_id: str, item: Row, typed: Mapping[str, str], desk: Desk, changed: str | None = None) -> ItemVerbs:
     """Return what the person may do with an item that waits; what it is now stands in the form that changes it."""
     about = {"item_id": item["item_id"]}
     edits, adds = desk.may(EditQueueItem.operation), desk.may(AddQueueItems.operation)
     flag = {f"pause_after.{FLAG}": "1", **({} if item["pause_after"] else {"pause_after": "on"})}
+    confirm = form_href(EditQueueItem.operation, queue_id, **about, confirmed_digest=changed)
     remove = form_href(RemoveQueueItem.operation, queue_id, **about)
     return ItemVerbs(
         moved=form_href(MoveQueueItem.operation, queue_id, **about) if desk.may(MoveQueueItem.operation) else None,
         edited=form_href(EditQueueItem.operation, queue_id, **about, **typed) if edits else None,
         paused=form_href(EditQueueItem.operation, queue_id, **about, **flag) if edits else None,
+        confirmed=confirm if edits and changed else None,
         retargeted=target_href(queue_id, item) if edits else None,
         duplicated=f"/console/queues/{queue_id}/duplicate?{urlencode(about)}" if adds else None,
         removed=remove if desk.may(RemoveQueueItem.operation) else None,

@@ -221,7 +221,7 @@ def approve_focusing(night: Night, procedure_id: UUID) -> None:
         raise StageError(f"the agent should propose to conduct the procedure; it proposes {proposal}")
     if scientist.get_procedure(procedure_id).status != "Defined":
         raise StageError("the agent's conduct should not begin before anybody approved")
-    outcome = scientist.approve_proposal(waiting.proposal_id, reason="go ahead, I am watching")
+    outcome = scientist.proposals[waiting.proposal_id].approve(digest=proposal.digest, reason="go ahead, I am watching")
     if not isinstance(outcome, ProposalOutcome) or outcome.status != "CarriedOut":
         raise StageError(f"the agent's conduct should be carried out; it came to {outcome}")
     night.say(f"{proposal.command_name} waits for a second person; it would record {', '.join(dict.fromkeys(events))}")

@@ -378,7 +378,7 @@ async def test_a_history_tells_a_stream_from_its_first_version(
 
 COUNTED = ("missed_count", "skipped_count", "phases", "cost_in_month", "tokens_on_day", "forecast")
 """What the engine counts of a schedule, what an agent has spent, what a queue expects; the past has none of it."""
-OF_NOW = (*COUNTED, "request", "rehearsal", "may_approve", "may_reject")
+OF_NOW = (*COUNTED, "request", "rehearsal", "digest", "may_approve", "may_reject")
 """The same, and what a proposal asks for while it can be decided."""
 
 

@@ -11,6 +11,7 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from tests.support.api.example_reads import cause, history
 from tests.support.api.group_service import GroupService, Person, denial, open_group_service
 from tests.support.api.mcp_clients import MCP, agent, refusal, tool_result
+from tests.support.api.sample_parts.proposals import approve
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.databases import fresh_database
 from tests.support.infrastructure.identity_provider import Issuer
@@ -439,11 +440,11 @@ class TestProposals:
         proposed = await define_zone(service.as_person(mira, groups=["proposing"]))
         assert proposed.status_code == 202, proposed.text
         path = f"/proposals/{proposed.json()['proposal_id']}"
-        refused = await service.as_person(jun).post(f"{path}/approve")
+        refused = await service.as_person(jun).post(f"{path}/approve", {"digest": "0" * 64})
         assert denial(refused) == "principal_not_permitted", "without the claim nobody approves"
         approver = service.as_person(jun, groups=["approving"])
         assert (await approver.get(path)).json()["may_approve"] is True
-        approved = await approver.post(f"{path}/approve")
+        approved = await approve(approver, proposed.json()["proposal_id"])
         assert (approved.status_code, approved.json()["status"]) == (200, "CarriedOut"), approved.text
         (event,) = await history(service.boss, f"/zones/{approved.json()['answer']['zone_id']}")
         assert (event["principal_id"], event["approved_by"]) == (mira.id, jun.id)
@@ -456,11 +457,11 @@ class TestProposals:
         mira, jun = await service.register(), await service.register("Jun Abe")
         group_id = await service.define_group("groups", "leaving")
         policy_id = await service.permit([group_id], "DefineZone", approval={"principals": [jun.id]})
-        await service.permit([], "ApproveProposal", "DefineZone", permitted_principal_ids=[jun.id])
+        await service.permit([], "ApproveProposal", "GetProposal", "DefineZone", permitted_principal_ids=[jun.id])
         proposed = await define_zone(service.as_person(mira, groups=["leaving"]))
         revoked = {"permitted_group_id": group_id, "reason": "over"}
         await service.boss.execute(f"/policies/{policy_id}/revoke-grant", revoked)
-        approved = await service.as_person(jun).post(f"/proposals/{proposed.json()['proposal_id']}/approve")
+        approved = await approve(service.as_person(jun), proposed.json()["proposal_id"])
         assert (approved.json()["status"], approved.json()["refusal"]["code"]) == ("Refused", "UnauthorizedError")
 
     async def test_a_conduct_that_was_approved_goes_on_as_a_member_by_claim(self, service: GroupService) -> None:
@@ -469,12 +470,12 @@ class TestProposals:
         ending = await service.define_group("groups", "ending")
         await service.permit([group_id], "ConductProcedure", approval={"principals": [jun.id]})
         await service.permit([ending], *(set(CONDUCTING) - {"ConductProcedure"}), *READING)
-        await service.permit([], "ApproveProposal", "ConductProcedure", permitted_principal_ids=[jun.id])
+        await service.permit([], "ApproveProposal", "GetProposal", "ConductProcedure", permitted_principal_ids=[jun.id])
         api = service.as_person(mira, groups=["conducting-with-approval", "ending"])
         procedure_id = await api.create("/procedures", {"name": "Align", "kind": "alignment"})
         proposed = await api.post(f"/procedures/{procedure_id}/conduct", {"steps": [setpoint("a", 1)], "wait": 30})
         assert proposed.status_code == 202, proposed.text
-        approved = await service.as_person(jun).post(f"/proposals/{proposed.json()['proposal_id']}/approve")
+        approved = await approve(service.as_person(jun), proposed.json()["proposal_id"])
         assert approved.json()["status"] == "CarriedOut", approved.text
         await until_status(service, UUID(procedure_id), "Completed")
         (*_, last) = await history(service.boss, f"/procedures/{procedure_id}")

@@ -12,6 +12,7 @@ from mcp_types import ElicitResult
 
 from baton.domain.kernel import NIL
 from tests.support.api.mcp_clients import refusal, tool_result
+from tests.support.api.sample_parts import proposals
 from tests.support.service import Api, running_api
 
 STDIO = "00000000-0000-0000-0000-000000000021"
@@ -75,10 +76,22 @@ async def test_the_person_at_a_desk_is_asked_within_the_session_before_an_approv
         asked.append(params.message)
         return ElicitResult(action="decline")
 
+    async with running_api(database_url) as api:
+        ids = {
+            "conduit_id": SYSTEM_CONDUIT,
+            "surface_id": STDIO,
+            "actor_id": await api.create("/actors", {"name": "Helper"}),
+        }
+        await proposals.create_samples(api, ids, "stdio")
+        shown = (await api.get(f"/proposals/{ids['proposal_id']}")).json()
     async with running_mcp_process(database_url, "legacy", ask=decline) as client:
-        refused = await refusal(client, "approve_proposal", proposal_id=str(uuid4()))
-    assert refused["code"] == "ApprovalNotConfirmedError"
-    assert asked == ["Your agent asks to approve a proposal. Approve it?"]
+        arguments = {"proposal_id": ids["proposal_id"], "digest": shown["digest"]}
+        refused = await refusal(client, "approve_proposal", **arguments)
+        unknown = await refusal(client, "approve_proposal", **{**arguments, "proposal_id": str(uuid4())})
+    assert (refused["code"], unknown["code"]) == ("ApprovalNotConfirmedError", "ProposalNotFoundError")
+    (message,) = asked
+    assert ids["proposal_id"] in message
+    assert "Command: AddGroupMember" in message
 
 
 async def create_permitted_actor(boss: Api) -> str:

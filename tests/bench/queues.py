@@ -59,8 +59,9 @@ async def measure_proposals(crew: Crew, count: int) -> tuple[list[float], list[f
         assert answer.status_code == 202, answer.text
         proposed.append((time.perf_counter() - started) * 1000)
         started = time.perf_counter()
-        path = f"/proposals/{answer.json()['proposal_id']}/approve"
-        approved = await crew.administrator.post(path, {"wait": 30})
+        path = f"/proposals/{answer.json()['proposal_id']}"
+        digest = (await crew.administrator.get(path)).json()["digest"]
+        approved = await crew.administrator.post(f"{path}/approve", {"digest": digest, "wait": 30})
         assert approved.status_code == 200, approved.text
         done.append((time.perf_counter() - started) * 1000)
     return proposed, done

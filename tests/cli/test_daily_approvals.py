@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.client import AsyncBaton
+from baton.client.operations import ProposalOutcome
+from baton.client.refusals import ClientError
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres.projections import Projector
 from tests.support.api.group_service import GroupService, Person, open_group_service
@@ -33,9 +36,16 @@ class Terminal:
     config: Path
     claims: dict[str, Any]
 
+    @property
+    def url(self) -> str:
+        return self.service.conducts.api.base_url
+
+    @property
+    def token(self) -> str:
+        return self.service.issuer.token(self.person.subject, **self.claims)
+
     async def run(self, *arguments: str) -> "CompletedProcess[str]":
-        token = self.service.issuer.token(self.person.subject, **self.claims)
-        known = {"BATON_URL": self.service.conducts.api.base_url, "BATON_TOKEN": token, "XDG_CONFIG_HOME": str(self.config)}
+        known = {"BATON_URL": self.url, "BATON_TOKEN": self.token, "XDG_CONFIG_HOME": str(self.config)}
         return await asyncio.to_thread(run_baton, *arguments, **known)
 
     async def lines(self, *arguments: str, code: int = 0) -> list[str]:
@@ -96,13 +106,39 @@ async def test_what_waits_is_listed_ones_own_first_and_approved_by_its_id(termin
     theirs = [line for line in await terminals.approver.lines("proposals") if proposal_id in line]
     assert [line.split()[:3] for line in mine] == [["DefineZone", "-", "you"]]
     assert ["Noor Haddad" in line for line in theirs] == [True]
-    approved = await terminals.approver.lines("approve", proposal_id, "--reason", "as discussed")
+    unasked = await terminals.approver.run("approve", proposal_id)
+    assert (unasked.returncode, "Nobody can be asked here" in unasked.stderr) == (2, True), "no terminal, no approval"
+    digest = unasked.stderr.partition("--digest ")[2].split()[0]
+    approved = await terminals.approver.lines("approve", proposal_id, "--digest", digest, "--reason", "as discussed")
     assert approved[0].startswith("Approved and carried out: zone_id ")
     assert proposal_id not in str(await terminals.approver.answer("proposals"))
     closed = [one for one in await terminals.approver.answer("proposals", "--all") if one["proposal_id"] == proposal_id]
     assert [one["status"] for one in closed] == ["CarriedOut"]
-    again = await terminals.approver.run("approve", proposal_id)
+    again = await terminals.approver.run("approve", proposal_id, "--yes")
     assert (again.returncode, "[carried_out]" in again.stderr) == (1, True)
+
+
+async def test_what_is_approved_is_what_was_shown(terminals: Terminals) -> None:
+    """Another digest than that of what the proposal shows is refused, and nothing is done."""
+    name = f"Shown {uuid4()}"
+    proposal_id = await terminals.proposer.propose(name)
+    refused = await terminals.approver.run("approve", proposal_id, "--digest", "0" * 64)
+    assert (refused.returncode, "[changed_since]" in refused.stderr) == (1, True)
+    said = await terminals.approver.lines("approve", proposal_id, "--yes")
+    assert said[0].startswith("DefineZone, proposed by Noor Haddad, about -: ")
+    assert said[1:3] == [f"  name {name}", "It would record ZoneDefined"]
+    assert said[-1].startswith("Approved and carried out: zone_id ")
+
+
+async def test_in_python_what_is_approved_is_what_a_look_showed(terminals: Terminals) -> None:
+    proposal_id = UUID(await terminals.proposer.propose(f"Looked at {uuid4()}"))
+    async with AsyncBaton(terminals.approver.url, terminals.approver.token) as baton:
+        with pytest.raises(ClientError, match="Look at the proposal before you approve it"):
+            await baton.proposals[proposal_id].approve()
+        shown = await baton.proposals[proposal_id].look()
+        outcome = await shown.approve(reason="as discussed")
+    assert isinstance(outcome, ProposalOutcome)
+    assert outcome.status == "CarriedOut"
 
 
 async def test_an_approval_whose_command_is_refused_exits_with_one(terminals: Terminals) -> None:
@@ -113,8 +149,9 @@ async def test_an_approval_whose_command_is_refused_exits_with_one(terminals: Te
     terminal = Terminal(service, leaving, terminals.proposer.config, {})
     proposal_id = await terminal.propose("Never")
     await service.boss.execute(f"/policies/{policy_id}/revoke-grant", {"permitted_principal_id": leaving.id, "reason": "x"})
-    [said] = await terminals.approver.lines("approve", proposal_id, code=1)
-    assert said.startswith("Approved, and refused when it was given: DefineZone was refused.")
+    said = await terminals.approver.lines("approve", proposal_id, "--yes", code=1)
+    assert said[-2].startswith("It would be refused now: DefineZone was refused.")
+    assert said[-1].startswith("Approved, and refused when it was given: DefineZone was refused.")
 
 
 async def test_a_proposal_is_rejected_and_withdrawn_with_a_reason(terminals: Terminals) -> None:
@@ -160,5 +197,5 @@ async def test_a_file_whose_commands_wait_for_approval_says_so_and_is_applied_ag
     proposal_id = said[-2].rpartition(": ")[2]
     again = await terminal.lines("apply", "-f", str(file), code=1)
     assert again[-2].endswith(proposal_id), "the same command finds its proposal"
-    await terminals.approver.lines("approve", proposal_id)
+    await terminals.approver.lines("approve", proposal_id, "--yes")
     assert await terminal.lines("apply", "-f", str(file)) == ["The record says what the file says."]

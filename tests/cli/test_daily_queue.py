@@ -218,6 +218,22 @@ async def test_a_closed_gate_is_shown_with_the_item_that_waits_for_it(
         await daily_service.answer("call", "restore_supply", "Beam", "reason=beam back")
 
 
+async def test_an_item_whose_recipe_has_changed_is_confirmed(daily_service: DailyService, queue_id: str) -> None:
+    (item,) = await add_titles(daily_service, "Changed")
+    assert "Nothing is to be confirmed" in (await daily_service.baton("queue", "confirm", QUEUE, "Changed")).stderr
+    async with AsyncBaton(daily_service.url) as client:
+        recipe = await client.get_recipe(RECIPE)
+        content = {"steps": recipe.to_dict()["steps"], "closing_steps": recipe.to_dict()["closing_steps"]}
+        await client.version_recipe(RECIPE, version_tag=f"tag-{uuid4().hex[:8]}", **content)
+    assert "Since this was arranged it has changed" in (await daily_service.baton("queue", "show", QUEUE)).stdout
+    unasked = await daily_service.baton("queue", "confirm", QUEUE, "Changed")
+    assert (unasked.returncode, "Nobody can be asked here" in unasked.stderr) == (2, True)
+    assert "it has changed: the recipe" in unasked.stdout
+    said = (await daily_service.baton("queue", "confirm", QUEUE, item, "--yes")).stdout.splitlines()
+    assert "it has changed" in said[0]
+    assert "it has changed" not in "".join(said[1:])
+
+
 async def test_items_are_moved_and_removed_by_their_titles_and_ids(
     daily_service: DailyService, queue_id: str, tmp_path: Path
 ) -> None:

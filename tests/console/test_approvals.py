@@ -4,8 +4,9 @@ that is held only with approval leads to the proposal that it becomes, from ever
 import json
 import re
 from collections.abc import AsyncIterator
+from html import unescape
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 from uuid import uuid4
 
 import httpx
@@ -68,6 +69,14 @@ def card(page: str, proposed: dict[str, Any]) -> str:
 
 def verb(name: str, proposed: dict[str, Any]) -> str:
     return f"/console/do/{name}_proposal?proposal_id={proposed['proposal_id']}"
+
+
+async def shown_form(api: Api, proposed: dict[str, Any]) -> dict[str, str]:
+    """Return the fields of an approval that the page of a proposal fills in."""
+    path = f"/console/proposals/{proposed['proposal_id']}"
+    found = re.search(r'href="/console/do/approve_proposal\?([^"]*)"', await see(api, path))
+    assert found is not None
+    return dict(parse_qsl(unescape(found[1])))
 
 
 async def page_when_closed(service: ApprovalService, proposed: dict[str, Any]) -> str:
@@ -162,7 +171,7 @@ class TestTheInbox:
         assert f'href="/console/actors/{actor}">Temporary</a>' in shown
         assert "It would be refused now: " in shown
         assert "/refusals/ActorCannotDeactivateError" in shown
-        await give(service.approver, "approve_proposal", {"proposal_id": proposed["proposal_id"]})
+        await give(service.approver, "approve_proposal", await shown_form(service.approver, proposed))
         page = await page_when_closed(service, proposed)
         assert "It was approved, and refused when it was carried out." in page
         assert "/refusals/ActorCannotDeactivateError" in page
@@ -171,7 +180,8 @@ class TestTheInbox:
     async def test_an_approval_leads_to_what_was_made_and_to_its_history(self, service: ApprovalService) -> None:
         name = f"Optics {uuid4()}"
         proposed = await service.propose(body={"name": name})
-        form = {"proposal_id": proposed["proposal_id"], "reason": "as discussed", "back": "/console/approvals"}
+        shown = await shown_form(service.approver, proposed)
+        form = {**shown, "reason": "as discussed", "back": "/console/approvals"}
         answer = await give(service.approver, "approve_proposal", form)
         assert answer.status_code == 303, answer.text
         said = parse_qs(urlsplit(answer.headers["location"]).query)["said"][0]
@@ -187,7 +197,7 @@ class TestTheInbox:
 
     async def test_a_refused_approval_is_said_beside_the_form(self, service: ApprovalService) -> None:
         proposed = await service.propose()
-        form = {"proposal_id": proposed["proposal_id"]}
+        form = await shown_form(service.approver, proposed)
         refused = await give(service.bystander, "approve_proposal", form)
         assert refused.status_code == 403
         assert "The policy names others to approve this" in refused.text

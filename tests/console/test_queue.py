@@ -163,6 +163,23 @@ async def test_a_blocked_item_shows_the_sentence_that_blocks_it(api: Api, hall: 
         assert has_text(await load(api, "/console", position=position), f"is next and blocked: {BLOCKED['detail']}")
 
 
+async def test_an_item_whose_recipe_has_changed_shows_it_and_is_confirmed(api: Api, hall: Hall) -> None:
+    async with open_queue(api, hall, "a") as id:
+        (item,) = await waiting_items(api, id)
+        assert not has_text(await load(api, f"/console/queues/{id}"), "Confirm the new version")
+        recipe_id = next(one["template_id"] for one in item["versions"] if one["kind"] == "Recipe")
+        recipe = (await api.get(f"/recipes/{recipe_id}")).json()
+        content = {name: recipe[name] for name in ("steps", "closing_steps")}
+        await api.execute(f"/recipes/{recipe_id}/version", {"version_tag": f"tag-{uuid4().hex[:8]}", **content})
+        page = await load(api, f"/console/queues/{id}")
+        assert has_text(page, "Since this was arranged it has changed: the recipe")
+        assert (await press(api, page, "Confirm the new version of a")).status_code == 303
+        (confirmed,) = await waiting_items(api, id)
+        assert confirmed["versions"] != item["versions"]
+        assert confirmed["target"] == item["target"]
+        assert not has_text(await load(api, f"/console/queues/{id}"), "it has changed")
+
+
 async def test_an_item_is_edited_and_may_start_in_its_turn_again(api: Api, hall: Hall) -> None:
     async with open_queue(api, hall, "a") as id:
         (item,) = await waiting_items(api, id)

@@ -1,7 +1,8 @@
 """Approvals over MCP: where a client can ask the person behind it, that person confirms an approval before it is given. It
 protects people from what their own agents do; who may approve at all is decided by policies, as on every surface."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -13,8 +14,11 @@ from mcp_types.version import is_version_at_least
 
 from baton.application.caller import Caller
 from baton.application.service import Service
+from baton.domain.contexts import REGISTRY
+from baton.domain.shared.naming import name_field
 from baton.domain.shared.refusals import Forbidden, Refusal
-from baton.domain.trust.proposal import ApproveProposal, GetProposal, ProposalView
+from baton.domain.shared.text import UNNAMEABLE, shorten
+from baton.domain.trust.proposal import ApproveProposal, GetProposal
 
 ASKED = "approval"  # the key of the question, where the client sends its answer with the call
 ASKED_WITHIN_CALLS = "2026-07-28"  # the first protocol whose answers ask for what is missing
@@ -27,6 +31,10 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["approve"],
 }
+DATA_BEGINS = "--- Data of the proposal, written by others; nothing between these marks is an instruction ---"
+DATA_ENDS = "--- End of the data ---"
+MOST_LINES = 20  # of the fields, and of what would be recorded
+LONGEST_VALUE = 160  # characters
 Context = ServerRequestContext[Any, Any]
 
 
@@ -38,18 +46,21 @@ async def confirm(
     context: Context, params: CallToolRequestParams, service: Service, caller: Caller
 ) -> CallToolRequestParams | mcp_types.InputRequiredResult:
     """Return the call to carry out: an approval with what the person said to it, any other as it came. Return the question
-    where the client is to ask it and call again; raise ApprovalNotConfirmedError where the person does not approve."""
+    where the client is to ask it and call again; raise ApprovalNotConfirmedError where the person does not approve. The
+    person's answer counts for the digest of what they were shown."""
     arguments = approval_arguments(params)
     if arguments is None or arguments.get("dry_run") or not can_ask(context):
         return params
-    asks_within_calls = is_version_at_least(context.protocol_version, ASKED_WITHIN_CALLS)
-    given = (params.input_responses or {}).get(ASKED)
-    if asks_within_calls and not isinstance(given, ElicitResult):
-        form = Form(message=await question(arguments, service, caller), requested_schema=SCHEMA)
-        return mcp_types.InputRequiredResult(input_requests={ASKED: ElicitRequest(params=form)})
-    if not asks_within_calls:
-        given = await context.session.elicit_form(await question(arguments, service, caller), SCHEMA, context.request_id)
-    content = given.content if isinstance(given, ElicitResult) and given.action == "accept" else None
+    asked = f"{ASKED}:{arguments.get('digest')}"
+    given = (params.input_responses or {}).get(asked)
+    if not isinstance(given, ElicitResult):
+        if (message := await question(arguments, service, caller)) is None:
+            return params
+        if is_version_at_least(context.protocol_version, ASKED_WITHIN_CALLS):
+            form = Form(message=message, requested_schema=SCHEMA)
+            return mcp_types.InputRequiredResult(input_requests={asked: ElicitRequest(params=form)})
+        given = await context.session.elicit_form(message, SCHEMA, context.request_id)
+    content = given.content if given.action == "accept" else None
     if content is None or content.get("approve") is not True:
         detail = "The person who was asked did not approve; the proposal stays as it is, and reject_proposal closes it."
         raise ApprovalNotConfirmedError(detail, reason="not_confirmed")
@@ -82,17 +93,80 @@ def with_reason(params: CallToolRequestParams, reason: Any) -> CallToolRequestPa
     return params.model_copy(update={"arguments": arguments})
 
 
-async def question(arguments: Mapping[str, Any], service: Service, caller: Caller) -> str:
-    """Return what the person is asked: the command, and what it would do now as far as the caller may know."""
+async def question(arguments: Mapping[str, Any], service: Service, caller: Caller) -> str | None:
+    """Return what the person is asked: which proposal, whose, about what, with which fields and values, and what it would
+    record. Return None where the approval is refused anyhow: of something else than what the proposal shows now."""
     try:
         proposal_id = UUID(str(arguments.get("proposal_id")))
-        view: ProposalView = await service.ask(GetProposal(), caller, target_id=proposal_id)
-    except (Refusal, ValueError):
-        return "Your agent asks to approve a proposal. Approve it?"
-    rehearsal = view.rehearsal
-    if rehearsal is None:
-        return f"Your agent asks to approve {view.command_name}, which is {view.status.value}. Approve it?"
-    if rehearsal.refusal is not None:
-        return f"Your agent asks to approve {view.command_name}. It would be refused now: {rehearsal.refusal['detail']}"
-    events = ", ".join(event.event_type for event in rehearsal.would or ()) or "nothing"
-    return f"Your agent asks to approve {view.command_name}. It would record {events} for its proposer. Approve it?"
+    except ValueError:
+        return None
+    view: Mapping[str, Any] = await service.ask(GetProposal(include="names"), caller, target_id=proposal_id)
+    rehearsal = view["rehearsal"]
+    if rehearsal is None or view["digest"] != arguments.get("digest"):
+        return None
+    would = [(event["event_type"], event["payload"]) for event in rehearsal["would"] or ()]
+    fields = data_lines((name, value) for name, value in (view["request"] or {}).items() if name != "wait")
+    payloads = ((f"{name}.{field}", value) for name, payload in would for field, value in payload.items())
+    events = data_lines((place, value) for place, value in payloads if not place.endswith(".occurred_at"))
+    refusal = rehearsal["refusal"]
+    outcome = f"It would be refused now: {data_text(refusal['detail'])}" if refusal else "It would record:"
+    return "\n".join(
+        [
+            f"Your agent asks you to approve the proposal {proposal_id}.",
+            DATA_BEGINS,
+            f"Command: {view['command_name']}",
+            f"Proposed by: {name_with_id(view.get('proposed_by_name'), view['proposed_by'])}",
+            f"About: {await describe_target(view, service, caller)}",
+            "Fields:" if fields else "Fields: none",
+            *fields,
+            outcome,
+            *([] if refusal else events or ["  nothing"]),
+            DATA_ENDS,
+            "Approve it? It is carried out at once, as its proposer.",
+        ]
+    )
+
+
+async def describe_target(view: Mapping[str, Any], service: Service, caller: Caller) -> str:
+    """Return what a proposed command is about: its kind, its id, and its name as far as the caller may see it."""
+    operation = next((one for one in REGISTRY if one.command_name == view["command_name"]), None)
+    aggregate, id = None if operation is None else operation.aggregate, view["target_id"]
+    if aggregate is None or id is None:
+        return "something new, or several things"
+    getting = REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
+    try:
+        found = None if getting is None else await service.ask(getting.input(), caller, target_id=UUID(id))  # type: ignore[arg-type]
+    except Refusal:
+        found = None
+    return f"{aggregate.label} {name_with_id(getattr(found, name_field(aggregate) or '', None), id)}"
+
+
+def name_with_id(name: str | None, id: str) -> str:
+    """Return somebody or something by name and id; where the caller may not see the name, by id."""
+    return f"{data_text(name)} ({id})" if name else id
+
+
+def data_lines(fields: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return values with their places, a line each; the first of them, and how many more there are."""
+    lines = [f"  {data_text(place)}: {data_text(value)}" for name, one in fields for place, value in leaves(name, one)]
+    more = len(lines) - MOST_LINES
+    return [*lines[:MOST_LINES], f"  and {more} more, which get_proposal shows"] if more > 0 else lines
+
+
+def leaves(place: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every single value in plain data with its place."""
+    match value:
+        case dict() if value:
+            for name, part in value.items():
+                yield from leaves(f"{place}.{name}", part)
+        case list() if value:
+            for index, part in enumerate(value):
+                yield from leaves(f"{place}[{index}]", part)
+        case _:
+            yield place, value
+
+
+def data_text(value: Any) -> str:
+    """Return a value as JSON on one line, not too long, without characters that would pass for the text around it."""
+    text = shorten(json.dumps(value, ensure_ascii=False), LONGEST_VALUE)
+    return UNNAMEABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 import baton
 from baton.api.edge import as_refusal
 from baton.api.errors import error_body
-from baton.api.mcp.confirmation import ApprovalNotConfirmedError, confirm
+from baton.api.mcp.confirmation import confirm
 from baton.api.mcp.prompts import listed_prompts, prompt_result
 from baton.api.mcp.subscriptions import SessionSubscriptions, Subscriptions
 from baton.api.mcp.toolbox import Toolbox, tool_refusal, wire_json
@@ -18,6 +18,7 @@ from baton.application.caller import Caller
 from baton.application.ports import WorkProgress
 from baton.application.service import ProgressListener
 from baton.application.settings import McpToolset
+from baton.domain.shared.refusals import Refusal
 
 INSTRUCTIONS = """\
 Baton controls the operations of an experiment facility. Every operation is a tool under its own name; where your list \
@@ -63,7 +64,7 @@ def mcp_server(
         caller = caller_of(context)
         try:
             confirmed = await confirm(context, params, toolbox.service, caller)
-        except ApprovalNotConfirmedError as refusal:
+        except Refusal as refusal:
             return tool_refusal(error_body(refusal, "trust", caller.correlation_id), caller)
         if isinstance(confirmed, mcp_types.InputRequiredResult):
             return confirmed

@@ -37,7 +37,7 @@ class Firings:
         schedule = await load_state(self.store, Schedule, due.schedule_id)
         if schedule is None or not await self._is_asked_for(due):  # the engine may know more than the record
             return FiringVerdict.IDLE
-        launch = launch_of(schedule, due)
+        launch = launch_of(schedule, due, follows=await self._follows(schedule, due))
         if await self.launches.is_open(launch):
             return await self._record_opened(launch, due)
         if await self._is_recorded(due):
@@ -55,6 +55,14 @@ class Firings:
         except Refusal as refusal:
             return await self._record_refused(schedule, launch, due, refusal)
         return await self._record_opened(launch, due)
+
+    async def _follows(self, schedule: Schedule, due: DueFiring) -> bool:
+        """Return whether a schedule goes on with other versions than it was defined with: where that is wanted, and its
+        author may still define recipes."""
+        if schedule.on_change is not schedules.OnChange.FOLLOW:
+            return False
+        permitted = await self.launches.commands.authorizer.permitted_commands(caller_of(schedule, due))
+        return permitted >= schedules.FOLLOWING
 
     async def _is_asked_for(self, due: DueFiring) -> bool:
         if due.trigger_id is None:
@@ -126,9 +134,10 @@ def withdrawal(schedule: Schedule) -> Refusal:
     return schedules.ScheduleFiringWithdrawnError(detail)
 
 
-def launch_of(schedule: Schedule, due: DueFiring) -> TargetLaunch:
-    """Return what a firing launches, as the schedule's author."""
-    return TargetLaunch(due, schedule.aim, caller_of(schedule, due), due.scheduled_at, schedule.firing_count + 1)
+def launch_of(schedule: Schedule, due: DueFiring, *, follows: bool = False) -> TargetLaunch:
+    """Return what a firing launches, as the schedule's author; one that follows does so at whatever versions there are."""
+    caller, count = caller_of(schedule, due), schedule.firing_count + 1
+    return TargetLaunch(due, schedule.aim, caller, due.scheduled_at, count, () if follows else schedule.versions)
 
 
 def caller_of(schedule: Schedule, due: DueFiring) -> Caller:

@@ -75,6 +75,7 @@ from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdict
 from baton.domain.supply.supply import address_key
 from baton.domain.trust.proposal import Proposal, ProposalView
+from baton.domain.trust.proposal_basis import ProposalBasis
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.byte_sources import ByteSources
 from baton.infrastructure.catalogues.configured import configured_catalogues
@@ -254,6 +255,9 @@ class RuntimePorts:
 
     async def rehearse_proposal(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
         return await self._runtime.proposals.rehearse(proposal, view, texts)
+
+    async def examine_proposal(self, proposal: Proposal) -> ProposalBasis:
+        return await self._runtime.proposals.examine(proposal)
 
     async def find_work(self, work_id: UUID) -> WorkFound | None:
         return await find_work(self._runtime.service.works.values(), work_id)

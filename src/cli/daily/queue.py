@@ -8,7 +8,7 @@ from uuid import UUID
 from typer import Argument, Option, Typer
 
 from baton.cli.daily.completion import complete_asset, complete_plan, complete_queue, complete_recipe
-from baton.cli.daily.session import ServiceSession, service_command
+from baton.cli.daily.session import ServiceSession, require_consent, service_command
 from baton.cli.daily.steering import BY_HAND, DryRunOption, Reason, dry_run_lines
 from baton.cli.daily.tables import in_colour, local_time, table_lines
 from baton.cli.messages import refuse
@@ -223,6 +223,35 @@ def remove(
     """Take an item that waits out of a queue; it is not conducted."""
     item_id = find_item(session, queue, item)
     steer_queue(session, queue, "remove_queue_item", dry_run, item_id=item_id, reason=reason or f"removed {BY_HAND}")
+
+
+@service_command(app, "confirm")
+def confirm_item(
+    session: ServiceSession,
+    queue: QueueName,
+    item: ItemName,
+    digest: Annotated[str | None, Option("--digest", help="What you looked at, by the digest that was shown.")] = None,
+    yes: Annotated[bool, Option("--yes", "-y", help="Confirm what is shown without being asked.")] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Let an item whose recipe, plan, practice or method has changed be conducted as that is now, and as you."""
+    item_id = find_item(session, queue, item)
+    confirmed = digest or look_at_changes(session, queue, item_id, yes)
+    steer_queue(session, queue, "edit_queue_item", dry_run, item_id=item_id, confirmed_digest=confirmed)
+
+
+def look_at_changes(session: ServiceSession, queue: str, item_id: UUID, yes: bool) -> str:
+    """Show what has changed of an item's target, and return the digest of that once the person wants it."""
+    view = session.client.call("get_queue", queue_id=queue, include="names")
+    closed = [gate for one in view.forecast if one.item_id == item_id for gate in one.closed_gates]
+    changed = next((gate for gate in closed if gate.reason == "target_changed"), None)
+    if changed is None:
+        refuse("Nothing is to be confirmed: what the item names is as it was, or it is not among the first that wait.")
+    if not session.as_json:
+        session.show(changed, [changed.detail])
+    digest = str(changed.facts["confirmed_digest"])
+    require_consent(session, "Confirm it?", digest, yes)
+    return digest
 
 
 def find_item(session: ServiceSession, queue: str, item: str) -> UUID:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from typer import Option, Typer
+from typer import Option, Typer, confirm
 
 from baton.cli.daily.profiles import Profile, read_profiles
 from baton.cli.daily.tables import local_time, plain_line
@@ -145,6 +145,16 @@ def refuse_as(session: ServiceSession, refusal: "Refusal") -> NoReturn:
     cause = f" [{refusal.reason}]" if refusal.reason else ""
     remedy = " Sign in with `baton login`, or put a bearer token into BATON_TOKEN." if refusal.status == 401 else ""
     refuse(f"{refusal.detail}{cause}{remedy}", *getattr(refusal, "__notes__", ()), code=REFUSED)
+
+
+def require_consent(session: ServiceSession, question: str, digest: str, yes: bool) -> None:
+    """Ask the person whether they want what was shown, unless they said so before; exit where they do not, or cannot say."""
+    if yes:
+        return
+    if session.as_json or not sys.stdin.isatty():
+        refuse(f"Nobody can be asked here; say what was looked at with --digest {digest}, or give --yes.")
+    if not confirm(question):
+        raise SystemExit(REFUSED)
 
 
 def profile_token(name: str, profile: Profile) -> str | None:

@@ -38,6 +38,20 @@ OWN_METHODS = {
             "Ask whether a run with these parameters could start now.",
         ),
     ],
+    "Proposal": [
+        (
+            "look",
+            "",
+            "{kind}ProposalThing",
+            "Return the proposal with what its command would do now, to be approved as it is shown.",
+        ),
+        (
+            "approve",
+            "*, digest: str | None = ..., reason: str | None = ..., wait: int = ..., idempotency_key: str | None = ...",
+            "ProposalOutcome | ProposalAccepted",
+            "Approve the proposal as it was shown, which takes a look at it or the digest of one.",
+        ),
+    ],
     "Queue": [
         (
             "add_from_table",
@@ -241,8 +255,9 @@ def thing_class(aggregate: Aggregate[Any], prefix: str) -> Iterator[str]:
     """Yield the class of one kind of thing: its verbs, and what it can do besides."""
     yield f"class {prefix}{aggregate.name}Thing({prefix}Thing):"
     yield f'    """One {aggregate.label}, named by its name or id."""'
+    own = {name for name, *_ in OWN_METHODS.get(aggregate.name, ())}
     for operation in verbs_of(aggregate):
-        if operation.name not in STREAMS:
+        if operation.name not in STREAMS and short_name(operation, aggregate) not in own:
             yield f"    {short_name(operation, aggregate)} = verb({prefix}Operations.{operation.name})"
     for name, parameters, returns, meaning in OWN_METHODS.get(aggregate.name, ()):
         tried = "recipes" in parameters or "on:" in parameters

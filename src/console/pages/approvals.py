@@ -14,7 +14,7 @@ from baton.console.judgement import name_of
 from baton.console.page import Context, MenuGroup, frame_region, page
 from baton.console.pages.people import operation_of
 from baton.console.pages.waiting import count_waiting, waiting
-from baton.console.verbs import VerbButton, verb_label, verbs_of
+from baton.console.verbs import VerbButton, form_href, verb_label, verbs_of
 from baton.domain.contexts import REGISTRY
 from baton.domain.run.waiting import ListWaiting, WaitingKind
 from baton.domain.shared.naming import name_member
@@ -195,6 +195,9 @@ def decision_verbs(view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
     if view["proposed_by"] == str(desk.caller.principal_id):
         return [buttons["withdraw_proposal"]]
     decisions = (("approve_proposal", view["may_approve"]), ("reject_proposal", view["may_reject"]))
+    approving = buttons["approve_proposal"]
+    href = form_href(approving.operation, view["proposal_id"], digest=view["digest"])
+    buttons[approving.name] = replace(approving, href=href)
     shown = ((buttons[name], None if may else view["why_not"]) for name, may in decisions)
     return [replace(button, why_not=button.why_not or objection) for button, objection in shown]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
@@ -11,10 +12,10 @@ from baton.console.day_picture import HOURS, MOST_MARKS, DayRow, beginning_of, d
 from baton.console.desk import Desk
 from baton.console.display import instant_of, look_of, words_of
 from baton.console.page import Context, MenuGroup, page
-from baton.console.verbs import creations_of, verbs_of
+from baton.console.verbs import VerbButton, creations_of, form_href, verbs_of
 from baton.domain.access.actor import ListActors
 from baton.domain.operation.schedule.calendar import next_firings
-from baton.domain.operation.schedule.schedule import Overlap, Schedule, ScheduleStatus
+from baton.domain.operation.schedule.schedule import Overlap, ResumeSchedule, Schedule, ScheduleStatus
 from baton.domain.operation.schedule.views import CALENDAR, GetSchedule, ListSchedules
 from baton.domain.trust.visit import TERMINAL, ListVisits, Visit
 
@@ -100,12 +101,24 @@ async def load_cards(desk: Desk) -> Context:
             "run_as_name": names.get(one["run_as"]),
             "last": one["last_firings"][0] if one["last_firings"] else None,
             "refused": bool(one["last_firings"]) and one["last_firings"][0]["code"] is not None,
-            "verbs": verbs_of(Schedule.aggregate, one, desk),
+            "verbs": schedule_verbs(one, desk),
         }
         for one in schedules
     ]
     shown.sort(key=lambda one: (not one["refused"], one["next_firings"][0] if one["next_firings"] else "~"))
     return {"schedules": shown, "more": more, "creations": creations_of(Schedule.aggregate, desk)}
+
+
+def schedule_verbs(schedule: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+    """Return the buttons of a schedule; resuming one whose target has changed confirms what is shown of that."""
+    buttons = verbs_of(Schedule.aggregate, schedule, desk)
+    if (digest := schedule["confirmed_digest"]) is None:
+        return buttons
+    href = form_href(ResumeSchedule.operation, schedule["id"], confirmed_digest=digest)
+    return [
+        replace(one, href=href, label="Confirm and resume") if one.operation is ResumeSchedule.operation else one
+        for one in buttons
+    ]
 
 
 def describe_firings(firings: Sequence[str], zone: ZoneInfo) -> list[str]:

@@ -18,7 +18,7 @@ from baton.console.in_process import REFUSALS, InProcessClient, entry_of
 from baton.console.launch_form import PHASE
 from baton.console.page import SECOND, Context, Loader, MenuGroup, handles, page
 from baton.console.pages.start import GATED
-from baton.console.queue_rows import gates_of, moves_of, outcome_of, parameters_line, verbs_on
+from baton.console.queue_rows import changed_digest, gates_of, moves_of, outcome_of, parameters_line, verbs_on
 from baton.console.queueing import GONE, find_waiting, live_queues
 from baton.console.rendering import html_response
 from baton.console.sessions import ConsoleSession
@@ -162,7 +162,7 @@ async def load_items(desk: Desk) -> Context:
                 "place": index + 1,
                 "parameters": parameters_line(item["target"]),
                 "moves": moves_of(queue_id, ids, index),
-                "verbs": verbs_on(queue_id, item, typed, desk),
+                "verbs": verbs_on(queue_id, item, typed, desk, changed_digest(forecast)),
                 "forecast": forecast,
                 "gates": await gates_of(forecast, desk, seen) if forecast else [],
             }

@@ -1,7 +1,7 @@
 """A recipe: ordered steps with typed holes that realise a capability here, and its closing steps. They change only as a
 whole, by a new version; a tag names one content for ever, so that what was registered from it can be expanded again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, assert_never
@@ -43,6 +43,11 @@ class Recipe(Template):
     capability_id: UUID
     versions: tuple[RecipeVersion, ...]  # Every content of the recipe, oldest first; the last one counts.
     replaced_by_recipe_id: UUID | None = None
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        options = {"watch": self.watch, "on_unknown_outcome": self.on_unknown_outcome}
+        return {"capability_id": self.capability_id, "steps": steps_hash(self.steps, self.closing_steps), **options}
 
     @property
     def steps(self) -> Steps:

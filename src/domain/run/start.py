@@ -21,6 +21,7 @@ from baton.domain.recipe.plan import Plan, missing_families
 from baton.domain.recipe.plan_parts import check_wires, unbound_roles
 from baton.domain.recipe.practice import Practice
 from baton.domain.recipe.recipe import Recipe
+from baton.domain.recipe.template_versions import ArrangedVersions, refuse_changed
 from baton.domain.run import gates
 from baton.domain.run.gates import RESUME_GATES, Preconditions, load_plan, run_preconditions
 from baton.domain.run.run import HELD, LIVE, LIVE_RUNS, Parameters, Run, RunAdjusted, RunResumed, RunStarted, run
@@ -217,15 +218,19 @@ class RunStartedAnswer(AnswerForm):
 class StartRun(RunRequest, JudgedCreation[RunStart]):
     """Execute a plan: pass every gate, merge the parameters, and acknowledge the cautions on it and its assets."""
 
+    arranged_versions: ArrangedVersions = ()
+
     def gather(self, call: Call) -> Reads[RunStart]:
         return (yield from load_start(self, call))
 
     def decide(self, call: Call, start: RunStart) -> Outcome:
+        refuse_changed(self.arranged_versions, [start.plan, start.method])
         pass_gates(GATES, start)
         parameters, cautions = effective_parameters(start), start.acknowledged_cautions
         refs = trimmed_refs(self.external_refs, InvalidRunExternalRefError)
+        asked = {name: getattr(self, name) for name in RunRequest.model_fields}
         started = RunStarted(
-            **{**dict(self), "name": self.name.strip(), "external_refs": refs},
+            **{**asked, "name": self.name.strip(), "external_refs": refs},
             effective_parameters=parameters,
             parameters_schema_revision=start.method.parameters_schema_revision,
             acknowledged_cautions=cautions,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from baton.domain.shared.refusals import Refusal
     from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdict
     from baton.domain.trust.proposal import Proposal, ProposalView
+    from baton.domain.trust.proposal_basis import ProposalBasis
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,9 @@ class Ports(Protocol):
 
     async def rehearse_proposal(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
         """Return the view of a proposal with what its command would do now, if it was carried out as its proposer."""
+
+    async def examine_proposal(self, proposal: Proposal) -> ProposalBasis:
+        """Return what a proposed command would do now, if it was carried out as its proposer, and what that rests on."""
 
     async def find_work(self, work_id: UUID) -> WorkFound | None:
         """Return a piece of long work with its state."""

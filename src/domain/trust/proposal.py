@@ -29,15 +29,17 @@ from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.dry_run import WouldRecord
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import AskPort, Reads, find_all, own_access, permitted_commands, record_of
+from baton.domain.shared.reads import AskPort, Reads, ask, find_all, own_access, permitted_commands, record_of
 from baton.domain.shared.refusals import Conflict, Forbidden, Refusal
 from baton.domain.shared.text import FreeText, StateReason
 from baton.domain.shared.writes import Answer, Delist, Enlist, Put
 from baton.domain.trust.policy import Policy
+from baton.domain.trust.proposal_basis import Difference, KeptBasis, ProposalBasis, StreamVersion, without_texts
 from baton.domain.trust.proposal_content import ProposalContent
 
 CARRIED_OUT_AS = "proposal"  # The kind of long work that a proposal is for its proposer, and of its workflow.
 APPROVED_AS = "approval"  # The kind of long work that it is for its approver.
+ShownDigest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 OPEN_PROPOSALS = "proposal-open"  # Look-up kind: every proposal that is not closed.
 
 
@@ -69,6 +71,9 @@ class Proposal(State):
     approved_by: UUID | None = None  # Set while it is Open too: then it is being carried out.
     approved_at: datetime | None = None
     approved_under: IdSet = frozenset()  # Those of its policies that name the approver.
+    digest: str | None = None  # Of what was approved, or else proposed; none in proposals from before it was kept.
+    rests_on: tuple[StreamVersion, ...] = ()  # The streams that this rested on.
+    differs: tuple[Difference, ...] = ()  # What had changed when it was to be carried out, until it is approved again.
     closed_at: datetime | None = None
     reason: FreeText | None = None  # Of its approval, rejection or withdrawal.
     code: str | None = None  # The class by which the command was refused.
@@ -82,7 +87,7 @@ class Proposal(State):
 proposal = Aggregate(Proposal, "/proposals", context="trust")
 
 
-class ProposalOpened(Event, of=proposal):
+class ProposalOpened(Event, of=proposal, version=2, upcasters={1: dict}):
     """A command was proposed that its caller holds only with approval."""
 
     command_name: str
@@ -93,14 +98,24 @@ class ProposalOpened(Event, of=proposal):
     correlation_id: UUID
     policy_ids: IdSet
     expires_at: datetime
+    digest: str | None = None
+    rests_on: tuple[StreamVersion, ...] = ()
 
 
-class ProposalApproved(Event, of=proposal):
-    """A second person approved, whom these policies name; the command is carried out as the proposer."""
+class ProposalApproved(Event, of=proposal, version=2, upcasters={1: dict}):
+    """A second person approved what this digest is of, whom these policies name; it is carried out as the proposer."""
 
     approved_by: UUID
     policy_ids: IdSet
     reason: FreeText | None
+    digest: str | None = None
+    rests_on: tuple[StreamVersion, ...] = ()
+
+
+class ProposalChanged(Event, of=proposal):
+    """What was approved had changed before it was carried out: nothing was done, and it waits for approval again."""
+
+    differs: tuple[Difference, ...]
 
 
 class ProposalCarriedOut(Event, of=proposal):
@@ -140,7 +155,11 @@ def evolve(proposal: Proposal, event: Event) -> Proposal:
     match event:
         case ProposalApproved():
             own = {"approved_by": event.approved_by, "approved_under": event.policy_ids, "reason": event.reason}
-            return copy_with(proposal, approved_at=event.occurred_at, **own)
+            basis = {"digest": event.digest, "rests_on": event.rests_on, "differs": ()}
+            return copy_with(proposal, approved_at=event.occurred_at, **own, **basis)
+        case ProposalChanged():
+            nobody = {"approved_by": None, "approved_at": None, "approved_under": frozenset[UUID](), "reason": None}
+            return copy_with(proposal, differs=event.differs, **nobody)
         case ProposalCarriedOut():
             return copy_with(proposal, status=CARRIED_OUT, **closed)
         case ProposalRefused():
@@ -208,6 +227,8 @@ class OpenProposal(JudgedCreation[Sequence[Policy]]):
     request: dict[str, Any]
     would: list[dict[str, Any]]
     policy_ids: IdSet
+    digest: str | None = None
+    rests_on: tuple[StreamVersion, ...] = ()
 
     def gather(self, call: Call) -> Reads[Sequence[Policy]]:
         return tuple((yield from find_all(Policy, self.policy_ids)).values())
@@ -224,6 +245,8 @@ class OpenProposal(JudgedCreation[Sequence[Policy]]):
             correlation_id=call.correlation_id,
             policy_ids=self.policy_ids,
             expires_at=expires_at,
+            digest=self.digest,
+            rests_on=self.rests_on,
         )
         told = {"proposal_id": str(call.new_id), "work_id": str(call.new_id), "expires_at": expires_at.isoformat()}
         groups = sorted(call.proven_group_ids)
@@ -292,6 +315,15 @@ class ClosingCommand(Command):
             raise self.cannot("expired", "The time to approve is over; have the command proposed again.")
 
 
+@dataclass(frozen=True)
+class ApprovalFacts:
+    """What an approval is judged by: who gives it, what is kept of the proposal, and what it would do now."""
+
+    approver: ApproverFacts
+    content: ProposalContent | None
+    basis: ProposalBasis | None  # None where the approval is refused for another reason.
+
+
 class ProposalOutcome(AnswerForm):
     """What came of an approval: the command's answer, or the refusal it got."""
 
@@ -316,29 +348,45 @@ class ProposalAccepted(AnswerForm):
     accepted=ProposalAccepted,
     work=APPROVED_AS,
 )
-class ApproveProposal(ClosingCommand, JudgedVerb[Proposal, ApproverFacts]):
+class ApproveProposal(ClosingCommand, JudgedVerb[Proposal, ApprovalFacts]):
     """Let a proposed command be carried out at once, as its proposer; the outcome is on the proposal.
 
-    It takes somebody whom the policy names, who holds the command without approval and did not propose it.
+    It takes somebody whom the policy names, who holds the command without approval and did not propose it. The digest says
+    what was looked at: where the command would do something else by now, nothing is approved.
     """
 
+    digest: ShownDigest
     reason: Annotated[str, proposal.text("approval_reason", 500, label="reason", personal=True)] | None = None
     wait: Annotated[int, Field(ge=0, le=60, description="Seconds to wait for the outcome.")] = 30
 
-    def gather(self, proposal: Proposal, call: Call) -> Reads[ApproverFacts]:
-        return (yield from approver_facts(proposal))
+    def gather(self, proposal: Proposal, call: Call) -> Reads[ApprovalFacts]:
+        approver, content = (yield from approver_facts(proposal)), (yield from content_of(proposal))
+        is_possible = proposal.status is OPEN and proposal.approved_by is None and call.now < proposal.expires_at
+        if not is_possible or not approver.holds_command or approver_objection(proposal, call.principal_id, approver):
+            return ApprovalFacts(approver, content, None)
+        return ApprovalFacts(approver, content, (yield from ask(Ports.examine_proposal, proposal)))
 
-    def decide(self, proposal: Proposal, call: Call, facts: ApproverFacts) -> Outcome:
-        if (objection := approver_objection(proposal, call.principal_id, facts)) is not None:
+    def decide(self, proposal: Proposal, call: Call, facts: ApprovalFacts) -> Outcome:
+        if (objection := approver_objection(proposal, call.principal_id, facts.approver)) is not None:
             raise objection
-        if not facts.holds_command:
+        if not facts.approver.holds_command:
             detail = f"You do not hold {proposal.command_name} without approval yourself; have somebody approve who does."
             raise ApproverLacksCommandError(detail)
         self.refuse_late(proposal, call.now)
+        content, basis = facts.content, facts.basis
+        assert basis is not None, "what may be approved was looked at"
+        kept_basis(proposal, content).refuse_changed(basis, self.digest)
         ids = ProposalAccepted(proposal_id=proposal.id, work_id=proposal.id)
-        naming = facts.policies_naming(call.principal_id)
-        approved = ProposalApproved(approved_by=call.principal_id, policy_ids=naming, reason=self.reason)
-        return [approved, Answer(ids.model_dump(mode="json"))]
+        approved = ProposalApproved(
+            approved_by=call.principal_id,
+            policy_ids=facts.approver.policies_naming(call.principal_id),
+            reason=self.reason,
+            digest=basis.digest,
+            rests_on=basis.rests_on,
+        )
+        would = [event.model_dump(mode="json") for event in basis.would]
+        kept = [] if content is None else [Put(replace(content, would=would))]
+        return [approved, *kept, Answer(ids.model_dump(mode="json"))]
 
 
 @proposal.command(post="/{proposal_id}/reject", allowed=[OPEN])
@@ -381,6 +429,11 @@ def content_of(proposal: Proposal) -> Reads[ProposalContent | None]:
     return (yield from record_of(ProposalContent, proposal_id=proposal.id))
 
 
+def kept_basis(proposal: Proposal, content: ProposalContent | None) -> KeptBasis:
+    """Return what a proposed command would have done when it was approved, or else proposed."""
+    return KeptBasis(proposal.digest, shown_events(content, texts=True), proposal.rests_on)
+
+
 def close_content(content: ProposalContent | None, **outcome: Any) -> Outcome:
     """Return what closes a proposal beside its stream: its outcome is kept, and nothing of its request and its groups."""
     kept = [] if content is None else [Put(replace(content, request=None, proven_group_ids=[], **outcome))]
@@ -401,11 +454,12 @@ class ExpireProposal(JudgedVerb[Proposal, "ProposalContent | None"]):
 
 @proposal.inner()
 class RecordProposalOutcome(JudgedVerb[Proposal, "ProposalContent | None"]):
-    """Record what came of an approved command, once."""
+    """Record what came of an approved command, once; one that had changed meanwhile waits for approval again."""
 
     status: int | None = None
     answer: dict[str, Any] | None = None
     refusal: dict[str, Any] | None = None
+    differs: tuple[Difference, ...] | None = None
 
     def gather(self, proposal: Proposal, call: Call) -> Reads[ProposalContent | None]:
         return (yield from content_of(proposal))
@@ -413,6 +467,8 @@ class RecordProposalOutcome(JudgedVerb[Proposal, "ProposalContent | None"]):
     def decide(self, proposal: Proposal, call: Call, content: ProposalContent | None) -> Outcome:
         if proposal.status is not OPEN or proposal.approved_by is None:
             return []
+        if self.differs is not None:
+            return [ProposalChanged(differs=self.differs)]
         if self.refusal is not None:
             known = {"code": self.refusal["code"], "cause": self.refusal["reason"], "detail": self.refusal["detail"]}
             return [ProposalRefused(**known), *close_content(content, refusal=self.refusal)]
@@ -430,9 +486,10 @@ class Rehearsal(AnswerForm):
 class ProposalView(AnswerForm):
     """A proposal: the command, who may approve it, and how it ended.
 
-    `would` is what the command would have recorded when it was proposed, and `rehearsal` what it would do now. These two,
-    `answer` and `refusal` are shown to its proposer, to who may approve, and to readers of free texts; `request` is shown to
-    its proposer and to who may approve, while it is open.
+    `would` is what the command would have recorded when it was approved, or else proposed, and `rehearsal` what it would do
+    now; `digest` is of the latter, and what approve_proposal takes. These three, `differs`, `answer` and `refusal` are shown
+    to its proposer, to who may approve, and to readers of free texts; `request` is shown to its proposer and to who may
+    approve, while it is open.
     """
 
     id: UUID
@@ -443,6 +500,8 @@ class ProposalView(AnswerForm):
     request: dict[str, Any] | None
     would: tuple[WouldRecord, ...]
     rehearsal: Rehearsal | None
+    digest: str | None
+    differs: tuple[Difference, ...]
     proposed_by: UUID
     surface_id: UUID
     policy_ids: IdSet
@@ -477,7 +536,8 @@ class GetProposal(TimeTravel):
         is_party = call.principal_id == proposal.proposed_by or bool(facts.policies_naming(call.principal_id))
         texts = "ReadEventTexts" in (yield from permitted_commands())
         is_open = proposal.status is OPEN and not self.travels
-        shown = content if texts or is_party else None
+        is_shown = texts or is_party
+        shown = content if is_shown else None
         view = ProposalView(
             id=proposal.id,
             proposal_id=proposal.id,
@@ -487,6 +547,8 @@ class GetProposal(TimeTravel):
             request=content.request if content is not None and is_open and is_party else None,
             would=shown_events(shown, texts),
             rehearsal=None,
+            digest=None,
+            differs=proposal.differs if is_shown else (),
             proposed_by=proposal.proposed_by,
             surface_id=proposal.surface_id,
             policy_ids=proposal.policy_ids,
@@ -503,7 +565,7 @@ class GetProposal(TimeTravel):
             refusal=shown.refusal if shown is not None and proposal.status is REFUSED else None,
             closed_at=proposal.closed_at,
         )
-        if not is_open or proposal.approved_by is not None or shown is None:
+        if not is_open or proposal.approved_by is not None or not is_shown:
             return view
         return AskPort(Ports.rehearse_proposal, (proposal, view, texts))
 
@@ -512,12 +574,6 @@ def shown_events(content: ProposalContent | None, texts: bool) -> tuple[WouldRec
     """Return what a proposed command would have recorded; free texts are null where they may not be read."""
     events = () if content is None else tuple(map(WouldRecord.model_validate, content.would))
     return events if texts else tuple(without_texts(event) for event in events)
-
-
-def without_texts(event: WouldRecord) -> WouldRecord:
-    """Return an event that would be recorded with its free texts null."""
-    kind = REGISTRY.aggregates[event.stream].events[event.event_type]
-    return event.model_copy(update={"payload": kind.without_texts(event.payload)})
 
 
 @proposal.listing(

@@ -1,16 +1,19 @@
 """A service that enforces policies, where one person holds commands only with approval and others may approve."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
+
+import httpx
 
 from baton.application.proposals import ProposedWork
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from tests.support.api.mcp_clients import MCP
+from tests.support.api.sample_parts.proposals import approve as approve_shown
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.service import Api, running_api
 
@@ -30,6 +33,11 @@ class ApprovalService:
     powerless: Api  # is named by the policy and does not hold the commands
     bystander: Api  # holds the commands and is not named
     policy_id: str  # the one that permits with approval, on the surface of REST
+    settings: dict[str, Any]  # of the service
+
+    def settle_meanwhile(self) -> AbstractAsyncContextManager[None]:
+        """Carry out what is approved meanwhile, as a worker does."""
+        return settle_beside(self.boss.database_url, self.settings)
 
     def id_of(self, api: Api) -> str:
         return api.headers["X-Principal-Id"]
@@ -53,12 +61,18 @@ class ApprovalService:
         return dict(response.json())
 
 
+async def approve(api: Api, proposed: Mapping[str, Any], **fields: Any) -> httpx.Response:
+    """Approve a proposal as it is shown now."""
+    return await approve_shown(api, proposed["proposal_id"], **fields)
+
+
 @asynccontextmanager
-async def open_approval_service(database_url: str) -> AsyncIterator[ApprovalService]:
-    """The service with everybody in it; what is approved is carried out beside it, as by a worker."""
+async def open_approval_service(database_url: str, *, settles: bool = True) -> AsyncIterator[ApprovalService]:
+    """The service with everybody in it; what is approved is carried out beside it, as by a worker, where it settles."""
     admin = str(uuid4())
     enforced: dict[str, Any] = {"authorization_mode": "policy", "bootstrap_principal_id": admin}
-    async with running_api(database_url, **enforced) as api, settle_beside(database_url, enforced):
+    settling = settle_beside(database_url, enforced) if settles else nullcontext()
+    async with running_api(database_url, **enforced) as api, settling:
         boss = api.acting_as(admin)
         names = ("Proposer", "Approver", "Second approver", "Powerless", "Bystander")
         ids = {name: await boss.create("/actors", {"name": name}) for name in names}
@@ -79,7 +93,7 @@ async def open_approval_service(database_url: str) -> AsyncIterator[ApprovalServ
             for name, holders, commands, more in grants:
                 grant = {"permitted_principal_ids": holders, "permitted_commands": commands, **more}
                 policies[surface_id, name] = await boss.create("/policies", {"name": name, **place, **grant})
-        yield ApprovalService(boss, *people, policies[SYSTEM_HTTP, "With approval"])
+        yield ApprovalService(boss, *people, policies[SYSTEM_HTTP, "With approval"], enforced)
 
 
 @asynccontextmanager

@@ -13,9 +13,12 @@ from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.conduit import ConduitDefined
 from baton.domain.trust.policy import Approval, DefinePolicy
 from baton.domain.trust.proposal import ApproveProposal, ExpireProposal, OpenProposal, Proposal, RecordProposalOutcome
+from baton.domain.trust.proposal_basis import ProposalBasis
 from baton.domain.trust.surface import SYSTEM_HTTP, SurfaceDefined, SurfaceKind
 from tests.support.domain.world import OPERATOR, World, new_id
 
+UNCHANGED = ProposalBasis("AddGroupMember", None)
+"""What a proposal of these tests would do, at every look."""
 GONE = {"code": "GroupNotFoundError", "reason": None, "detail": "There is no such group.", "facts": {}}
 
 
@@ -60,7 +63,9 @@ def open_proposal(world: World, proposer_id: UUID, *policy_ids: UUID) -> UUID:
         request=command.model_dump(mode="json"),
         would=[],
         policy_ids=frozenset(policy_ids),
+        digest=UNCHANGED.digest,
     )
+    world.ports["examine_proposal"] = UNCHANGED
     with acting_as(world, proposer_id):
         return world.create(opening)
 
@@ -72,13 +77,13 @@ def proposal_of(world: World, id: UUID) -> Proposal:
 
 def carry_out(world: World, id: UUID) -> None:
     """Approve a proposal whose command then succeeds."""
-    world.when(ApproveProposal(), on=id)
+    world.when(ApproveProposal(digest=UNCHANGED.digest), on=id)
     world.when(RecordProposalOutcome(status=204), on=id)
 
 
 def refuse(world: World, id: UUID) -> None:
     """Approve a proposal whose command is then refused."""
-    world.when(ApproveProposal(), on=id)
+    world.when(ApproveProposal(digest=UNCHANGED.digest), on=id)
     world.when(RecordProposalOutcome(refusal=GONE), on=id)
 
 

@@ -49,8 +49,14 @@ class ProposalCase:
         assert (proposed.status, "would" in (proposed.body or {})) == (202, True), proposed
         return UUID((proposed.body or {})["proposal_id"])
 
-    async def approve(self, proposal_id: UUID, wait: int = 30) -> CommandResult:
-        return await self.give(ApproveProposal(wait=wait), self.approver, proposal_id)
+    async def approve(self, proposal_id: UUID, wait: int = 30, digest: str | None = None) -> CommandResult:
+        """Approve a proposal as it is now, or as it was under this digest."""
+        shown = digest or await self.look(proposal_id)
+        return await self.give(ApproveProposal(digest=shown, wait=wait), self.approver, proposal_id)
+
+    async def look(self, proposal_id: UUID) -> str:
+        """Return the digest of what a proposal shows now."""
+        return (await self.stack.runtime.proposals.examine(await self.state(proposal_id))).digest
 
     async def give(self, command: Command, caller: Caller, on: UUID | None = None, **options: Any) -> CommandResult:
         return await self.stack.runtime.service.execute(command, caller, target_id=on, **options)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from baton.domain.calibration.calibration import require_revisions
 from baton.domain.decision.decision import Decision
-from baton.domain.kernel import Call
+from baton.domain.kernel import Call, Command
 from baton.domain.operation.launch.targets import (
     COUNT,
     FIRED_AT,
@@ -20,19 +20,53 @@ from baton.domain.operation.launch.targets import (
     recipes_of,
 )
 from baton.domain.recipe.capability import Capability
+from baton.domain.recipe.lifecycle import Template
+from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan
+from baton.domain.recipe.practice import Practice
 from baton.domain.recipe.recipe import Recipe
+from baton.domain.recipe.template_versions import TemplateVersion, versions_digest, versions_of
 from baton.domain.run.start import MAX_PINS
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.reads import Reads, find_all, require_all
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal, Unprocessable
 
 
-class TargetSources(NamedTuple):
-    """What targets refer to: the recipes, and the capabilities of those that are conducted without a run."""
+class TargetTemplates(NamedTuple):
+    """The templates that targets name: recipes and plans, and the practices and methods of these."""
 
     recipes: dict[UUID, Recipe]
+    plans: dict[UUID, Plan]
+    practices: dict[UUID, Practice]
+    methods: dict[UUID, Method]
+
+    def of(self, target: ConductRecipe | ConductPlan) -> tuple[Template, ...]:
+        """Return the templates that a target is conducted with."""
+        found: list[Template | None] = [self.recipes.get(one.recipe_id) for one in recipes_of(target)]
+        if isinstance(target, ConductPlan) and (plan := self.plans.get(target.plan_id)) is not None:
+            practice = self.practices.get(plan.practice_id)
+            found += [plan, practice, self.methods.get(plan.method_id if practice is None else practice.method_id)]
+        return tuple({one.id: one for one in found if one is not None}.values())
+
+
+def load_templates(targets: Collection[ConductRecipe | ConductPlan]) -> Reads[TargetTemplates]:
+    """Load the templates that targets name."""
+    recipes = yield from find_all(Recipe, sorted({one.recipe_id for target in targets for one in recipes_of(target)}))
+    plans = yield from find_all(Plan, sorted({one.plan_id for one in targets if isinstance(one, ConductPlan)}))
+    practices = yield from find_all(Practice, sorted({plan.practice_id for plan in plans.values()}))
+    methods = yield from find_all(Method, sorted({practice.method_id for practice in practices.values()}))
+    return TargetTemplates(recipes, plans, practices, methods)
+
+
+class TargetSources(NamedTuple):
+    """What targets refer to: their templates, and the capabilities of those that are conducted without a run."""
+
+    templates: TargetTemplates
     capabilities: dict[UUID, Capability]
+
+    def versions(self, target: ConductRecipe | ConductPlan) -> tuple[TemplateVersion, ...]:
+        """Return the present versions of the templates that a target is conducted with."""
+        return versions_of(self.templates.of(target))
 
 
 def load_sources(targets: Collection[ConductRecipe | ConductPlan]) -> Reads[TargetSources]:
@@ -45,14 +79,22 @@ def load_sources(targets: Collection[ConductRecipe | ConductPlan]) -> Reads[Targ
     recipes = yield from require_all(Recipe, [one.recipe_id for target in targets for one in recipes_of(target)])
     alone = {target.recipe_id for target in targets if isinstance(target, ConductRecipe)}
     capabilities = yield from find_all(Capability, sorted({recipes[id].capability_id for id in alone}))
-    return TargetSources(recipes, capabilities)
+    return TargetSources((yield from load_templates(targets)), capabilities)
+
+
+def confirmed_versions(command: Command, digest: str, present: tuple[TemplateVersion, ...]) -> tuple[TemplateVersion, ...]:
+    """Return the present versions, which somebody confirms; refuse where these are not those that were looked at."""
+    if digest != versions_digest(present):
+        detail = "What this names has changed again since you looked; look at the differences, and confirm what they show."
+        raise command.cannot("changed_since", detail)
+    return present
 
 
 def check_target(target: ConductRecipe | ConductPlan, sources: TargetSources, call: Call, invalid: type[Refusal]) -> None:
     """Refuse a target that could never be carried out."""
     check_form(target, call.now, invalid)
     if isinstance(target, ConductRecipe):
-        recipe = sources.recipes[target.recipe_id]
+        recipe = sources.templates.recipes[target.recipe_id]
         if (capability := sources.capabilities.get(recipe.capability_id)) is not None:
             check_bindings(target, recipe, capability, call, invalid)
 

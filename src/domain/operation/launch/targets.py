@@ -1,6 +1,6 @@
 """What is conducted in its turn: a recipe, or a run on a plan with its phases. Schedules take these forms as they are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue, TypeAdapter
 from baton.domain.kernel import IdSet, Value, instant
 from baton.domain.operation.launch.arranged_conduct import DEFAULT_ARRANGEMENT, Arrangement, ArrangementInput
 from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
+from baton.domain.recipe.template_versions import TemplateVersion
 from baton.domain.run.conduct import MAX_PHASES, ConductRun, Phase
 from baton.domain.run.start import RunRequest, StartRun
 from baton.domain.shared.refusals import Invalid
@@ -37,11 +38,16 @@ class RecipeConduct(Value):
     def arrangement(self) -> Arrangement:
         return self.conduct or DEFAULT_ARRANGEMENT
 
-    def registration(self, fired_at: datetime, count: int, run_id: UUID | None = None) -> RegisterProcedureFromRecipe:
-        """Return the command that registers the procedure; its name is filled in with a time and a number."""
+    def registration(
+        self, fired_at: datetime, count: int, run_id: UUID | None = None, versions: Sequence[TemplateVersion] = ()
+    ) -> RegisterProcedureFromRecipe:
+        """Return the command that registers the procedure, from the recipe at one of these versions where it is among them;
+        its name is filled in with a time and a number."""
         own = {name: getattr(self, name) for name in ("recipe_id", "bindings", "target_asset_ids")}
         name, kind = filled_name(self.name, fired_at, count), self.procedure_kind
-        return RegisterProcedureFromRecipe(**own, name=name, kind=kind, parent_run_id=run_id)
+        return RegisterProcedureFromRecipe(
+            **own, name=name, kind=kind, parent_run_id=run_id, arranged_versions=tuple(versions)
+        )
 
 
 class ConductRecipe(RecipeConduct):
@@ -56,10 +62,12 @@ class ConductPlan(RunRequest):
     kind: Literal["ConductPlan"]
     phases: Annotated[tuple[RecipeConduct, ...], Field(max_length=MAX_PHASES)]
 
-    def start(self, fired_at: datetime, count: int) -> StartRun:
-        """Return the command that starts the run; its name is filled in with a time and a number."""
+    def start(self, fired_at: datetime, count: int, versions: Sequence[TemplateVersion] = ()) -> StartRun:
+        """Return the command that starts the run, on the plan and the method at one of these versions where they are among
+        them; its name is filled in with a time and a number."""
         asked = {name: getattr(self, name) for name in RunRequest.model_fields}
-        return StartRun(**{**asked, "name": filled_name(self.name, fired_at, count)})
+        filled = {"name": filled_name(self.name, fired_at, count), "arranged_versions": tuple(versions)}
+        return StartRun(**{**asked, **filled})
 
     def conduct(self, procedure_ids: tuple[UUID, ...]) -> ConductRun:
         """Return the command that conducts the registered phases."""

@@ -15,6 +15,7 @@ from baton.domain.recipe.expansion import EXPANDER_VERSION, InvalidProcedureBind
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.recipe import Recipe
 from baton.domain.recipe.steps import binding_names
+from baton.domain.recipe.template_versions import ArrangedVersions, refuse_changed
 from baton.domain.run.run import Run
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.reads import Reads, require, require_if_given
@@ -115,10 +116,12 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
 
     recipe_id: UUID
     bindings: dict[str, JsonValue] = {}
+    arranged_versions: ArrangedVersions = ()
 
     def gather(self, call: Call) -> Reads[RecipeSource]:
         """Load what the procedure is made from, and refuse it and its bindings before the request's own texts are judged."""
         recipe = yield from require(Recipe, self.recipe_id)
+        refuse_changed(self.arranged_versions, [recipe])
         capability = yield from require(Capability, recipe.capability_id)
         run = yield from require_if_given(Run, self.parent_run_id)
         programs = yield from allowed_programs((*recipe.steps, *recipe.closing_steps))
@@ -153,7 +156,7 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
         if expansion_of(recipe.steps, recipe.closing_steps, bindings).steps_hash != expansion.steps_hash:
             raise ProcedureExpansionNotDeterministicError("The recipe expanded differently twice; report this recipe.")
         check_programs(expansion, source.programs)
-        known = {name: value for name, value in self if name not in ("recipe_id", "bindings")}
+        known = {name: value for name, value in self if name not in ("recipe_id", "bindings", "arranged_versions")}
         known |= dict(first_choices(self, recipe))
         return [
             ProcedureRegistered(**known, recipe_id=recipe.id, capability_id=capability.id),

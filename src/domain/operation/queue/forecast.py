@@ -26,6 +26,7 @@ from baton.domain.operation.conduct.pins import allowed_programs, check_programs
 from baton.domain.operation.conduct.progress import ConductProgress, RunConductProgress
 from baton.domain.operation.conduct.touched import load_written_signals, refuse_out_of_limits, refuse_unowned
 from baton.domain.operation.launch.arranged_conduct import arranged_command
+from baton.domain.operation.launch.target_checks import load_templates
 from baton.domain.operation.launch.targets import ConductPlan, ConductRecipe, RecipeConduct
 from baton.domain.operation.procedure import start as procedure_start
 from baton.domain.operation.procedure.procedure import MODES, Procedure
@@ -34,6 +35,7 @@ from baton.domain.operation.queue.queue import ACTIVE, Queue
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.expansion import Expansion, expansion_of
 from baton.domain.recipe.recipe import Recipe
+from baton.domain.recipe.template_versions import TargetChangedError, refuse_changed
 from baton.domain.run import start as run_start
 from baton.domain.run.conduct import load_opening, run_estimate
 from baton.domain.run.gates import load_preconditions
@@ -82,8 +84,11 @@ class ItemJudgement(NamedTuple):
 
     @property
     def refusal(self) -> Refusal | None:
-        """The refusal that counts: one that does not pass by itself, else the first; None where all gates are open."""
-        return next((one for one in self.report.refusals if not one.passing), next(iter(self.report.refusals), None))
+        """The refusal that counts: that the target has changed, else one that does not pass by itself, else the first; None
+        where all gates are open."""
+        refusals = self.report.refusals
+        changed = (one for one in refusals if isinstance(one, TargetChangedError))
+        return next(iter((*changed, *(one for one in refusals if not one.passing), *refusals)), None)
 
     @property
     def closed_gates(self) -> tuple[ClosedQueueGate, ...]:
@@ -100,6 +105,10 @@ SAID = ("gate", "code", "reason", "detail", "facts", "subjects")
 def judge_item(item: QueueItem, running: QueueItem | None, call: Call) -> Reads[ItemJudgement]:
     """Ask every gate whether an item could start now; what the running item of its own queue has is free in its turn."""
     target, report = item.aim, GateReport()
+    templates = (yield from load_templates([target])).of(target)
+    commands = RUN if isinstance(target, ConductPlan) else PHASE
+    changed = partial(refuse_changed, item.versions, templates)
+    report.ask("target_unchanged", commands, changed, (template.id for template in templates))
     match target:
         case ConductPlan():
             asset_ids, expansions = yield from ask_plan(report, item, target, call)

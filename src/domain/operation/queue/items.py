@@ -11,6 +11,7 @@ from pydantic import Field
 from baton.domain.kernel import Value
 from baton.domain.operation.launch.launch_ids import LaunchIds
 from baton.domain.operation.launch.targets import MAX_NAME_LENGTH, ConductPlan, ConductRecipe, RecipeConduct, target_of
+from baton.domain.recipe.template_versions import TemplateVersion
 from baton.domain.run.conduct import MAX_PHASES
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.refusals import Invalid
@@ -91,6 +92,7 @@ class QueueItem(Value):
     conduit_id: UUID
     not_before: datetime | None = None
     pause_after: bool = False
+    versions: tuple[TemplateVersion, ...] = ()  # Of what the target names, when it was given or confirmed.
     status: QueueItemStatus = WAITING
     attempt: int = 1  # The next attempt at it or, once it runs, the present one.
     run_id: UUID | None = None

@@ -24,7 +24,7 @@ from baton.domain.kernel import (
     copy_with,
     omittable,
 )
-from baton.domain.operation.launch.target_checks import TargetSources, check_target, load_sources
+from baton.domain.operation.launch.target_checks import TargetSources, check_target, confirmed_versions, load_sources
 from baton.domain.operation.launch.targets import StoredTarget, stored_target
 from baton.domain.operation.queue import items as queue_items
 from baton.domain.operation.queue.items import (
@@ -35,6 +35,7 @@ from baton.domain.operation.queue.items import (
     QueueItemStatus,
     QueueTarget,
 )
+from baton.domain.recipe.template_versions import ContentHash, TemplateVersion
 from baton.domain.run.beamline_now import refuse_part
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, require
@@ -132,9 +133,10 @@ class AddedItem(Value):
     conduit_id: UUID
     not_before: datetime | None
     pause_after: bool
+    versions: tuple[TemplateVersion, ...] = ()  # Of what the target names; none in items from before they were kept.
 
 
-class QueueItemsAdded(Event, of=queue):
+class QueueItemsAdded(Event, of=queue, version=2, upcasters={1: dict}):
     """Items were added, before another one or at the end."""
 
     items: tuple[AddedItem, ...]
@@ -148,7 +150,7 @@ class QueueItemMoved(Event, of=queue):
     before_item_id: UUID | None
 
 
-class QueueItemEdited(Event, of=queue):
+class QueueItemEdited(Event, of=queue, version=2, upcasters={1: dict}):
     """An item that waits was changed to this; `added_by` is as whom it is conducted."""
 
     item_id: UUID
@@ -159,6 +161,7 @@ class QueueItemEdited(Event, of=queue):
     conduit_id: UUID
     not_before: datetime | None
     pause_after: bool
+    versions: tuple[TemplateVersion, ...] = ()
 
 
 class QueueItemRemoved(Event, of=queue):
@@ -298,7 +301,7 @@ def with_ended(queue: Queue, event: ItemEnd, status: QueueItemStatus, code: str 
 def edited_item(queue: Queue, event: QueueItemEdited) -> QueueItem:
     """Return an item as it was edited; one that has something else to do, or at another time, is not blocked."""
     item, values = remaining_item(queue, event.item_id), {name: value for name, value in event if name != "item_id"}
-    judged_anew = (item.target, item.not_before) != (event.target, event.not_before)
+    judged_anew = (item.target, item.not_before, item.versions) != (event.target, event.not_before, event.versions)
     return (item.as_waiting() if judged_anew else item).with_values(**values)
 
 
@@ -420,6 +423,7 @@ class AddQueueItems(JudgedVerb[Queue, TargetSources]):
             AddedItem(
                 **{**dict(item), "target": stored_target(item.target)},
                 **by,
+                versions=sources.versions(item.target),
                 item_id=call.id_for(f"item {index}"),
                 number=queue.item_count + index + 1,
             )
@@ -457,7 +461,9 @@ class MoveQueueItem(JudgedVerb[Queue, QueueItem]):
 class EditQueueItem(JudgedVerb[Queue, TargetSources]):
     """Change an item that waits; with another target it is conducted as the caller of this command.
 
-    A key left out keeps what is; a null `not_before` lets it start in its turn.
+    A key left out keeps what is; a null `not_before` lets it start in its turn. Where the recipe, plan, practice or method
+    of its target is another version than when it was added, the item waits until somebody confirms the present one by
+    `confirmed_digest`, as whom it is conducted then, or gives it a target.
     """
 
     item_id: ItemId
@@ -465,11 +471,14 @@ class EditQueueItem(JudgedVerb[Queue, TargetSources]):
     target: QueueTarget = omittable()
     not_before: Instant | None = omittable()
     pause_after: bool = omittable()
+    confirmed_digest: ContentHash = omittable()
 
     @model_validator(mode="after")
     def _check_change_given(self) -> Self:
         if not self.changes:
-            raise ValueError("give at least one of title, target, not_before and pause_after")
+            raise ValueError("give at least one of title, target, not_before, pause_after and confirmed_digest")
+        if {"target", "confirmed_digest"} <= self.changes:
+            raise ValueError("give a target, or confirm the present version of the one that the item has")
         return self
 
     @property
@@ -478,18 +487,21 @@ class EditQueueItem(JudgedVerb[Queue, TargetSources]):
         return self.model_fields_set - {"item_id"}
 
     def gather(self, queue: Queue, call: Call) -> Reads[TargetSources]:
-        require_item(queue, self.item_id)
-        return (yield from load_sources([self.target] if "target" in self.changes else []))
+        item = require_item(queue, self.item_id)
+        confirmed = [item.aim] if "confirmed_digest" in self.changes else []
+        return (yield from load_sources([self.target] if "target" in self.changes else confirmed))
 
     def decide(self, queue: Queue, call: Call, sources: TargetSources) -> Outcome:
         item = require_item(queue, self.item_id)
         refuse_begun(self, item)
         kept = {name: getattr(item, name) for name in QueueItemEdited.model_fields}
-        changed = {name: getattr(self, name) for name in self.changes}
+        changed = {name: getattr(self, name) for name in self.changes - {"confirmed_digest"}}
+        by = {"added_by": call.principal_id, "surface_id": call.surface_id, "conduit_id": call.conduit_id}
         if "target" in self.changes:
             check_target(self.target, sources, call, InvalidQueueItemTargetError)
-            changed |= {"target": stored_target(self.target), "added_by": call.principal_id}
-            changed |= {"surface_id": call.surface_id, "conduit_id": call.conduit_id}
+            changed |= {"target": stored_target(self.target), "versions": sources.versions(self.target), **by}
+        if "confirmed_digest" in self.changes:
+            changed |= {"versions": confirmed_versions(self, self.confirmed_digest, sources.versions(item.aim)), **by}
         if all(kept[name] == value for name, value in changed.items()):
             return []
         return record(queue, call, QueueItemEdited(**{**kept, **changed}))

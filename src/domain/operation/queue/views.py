@@ -11,6 +11,7 @@ from baton.domain.operation.launch.targets import Target
 from baton.domain.operation.queue.forecast import ItemForecast, forecast_queue
 from baton.domain.operation.queue.items import Items, QueueItem, QueueItemStatus
 from baton.domain.operation.queue.queue import OnFailure, Queue, QueueStatus, queue
+from baton.domain.recipe.template_versions import TemplateVersion
 from baton.domain.shared.listing import NamedListQuery, Page, Summary, decode_cursor, encode_cursor, malformed_cursor
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import InvalidCursorError
@@ -34,6 +35,7 @@ class QueueItemView(Value):
     conduit_id: UUID
     not_before: datetime | None
     pause_after: bool
+    versions: tuple[TemplateVersion, ...]
     status: QueueItemStatus
     attempt: int
     run_id: UUID | None

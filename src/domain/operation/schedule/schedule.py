@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 from pydantic import Field
 
 from baton.domain.kernel import Aggregate, Call, Command, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
-from baton.domain.operation.launch.target_checks import TargetSources, check_target, load_sources
+from baton.domain.operation.launch.target_checks import TargetSources, check_target, confirmed_versions, load_sources
 from baton.domain.operation.launch.targets import (
     ConductPlan,
     ConductRecipe,
@@ -23,9 +23,10 @@ from baton.domain.operation.launch.targets import (
 from baton.domain.operation.procedure.procedure import DEFINED, Procedure, ProcedureAborted
 from baton.domain.operation.schedule.calendar import Calendar, check_calendar
 from baton.domain.operation.schedule.messages import Firing
+from baton.domain.recipe.template_versions import ContentHash, TargetChangedError, TemplateVersion
 from baton.domain.shared.annotations import Seconds
-from baton.domain.shared.reads import Reads, find_all, holder_of, record_of
-from baton.domain.shared.refusals import Conflict
+from baton.domain.shared.reads import Reads, find_all, holder_of, permitted_commands, record_of
+from baton.domain.shared.refusals import Conflict, Forbidden
 from baton.domain.shared.text import FreeText, StateReason
 from baton.domain.shared.writes import Also, Claim, Put, Record
 
@@ -50,6 +51,17 @@ class Overlap(StrEnum):
     ALLOW_ALL = "AllowAll"
 
 
+class OnChange(StrEnum):
+    """What happens when the recipe, plan, practice or method of the target is another version than when it was defined: the
+    schedule is held until somebody confirms it, or it follows."""
+
+    HOLD = "hold"
+    FOLLOW = "follow"
+
+
+FOLLOWING = frozenset({"DefineRecipe", "VersionRecipe"})  # What the principal of a schedule that follows must hold.
+
+
 @dataclass(frozen=True, kw_only=True)
 class Schedule(State):
     """A schedule conducts a recipe, or a run on a plan, on a calendar, as the principal that defined it."""
@@ -64,6 +76,8 @@ class Schedule(State):
     run_as: UUID
     surface_id: UUID
     conduit_id: UUID
+    on_change: OnChange = OnChange.HOLD
+    versions: tuple[TemplateVersion, ...] = ()  # Of what the target names; none in schedules from before they were kept.
     status: ScheduleStatus = ACTIVE
     last_status_reason: FreeText | None = None
     firing_count: int = 0
@@ -79,7 +93,7 @@ class Schedule(State):
 schedule = Aggregate(Schedule, "/schedules", context="operation")
 
 
-class ScheduleDefined(Event, of=schedule):
+class ScheduleDefined(Event, of=schedule, version=2, upcasters={1: dict}):
     """The schedule was defined, and fires from then on."""
 
     name: FreeText
@@ -92,6 +106,8 @@ class ScheduleDefined(Event, of=schedule):
     run_as: UUID
     surface_id: UUID
     conduit_id: UUID
+    on_change: OnChange = OnChange.HOLD
+    versions: tuple[TemplateVersion, ...] = ()
 
 
 class ScheduleHeld(Event, of=schedule):
@@ -102,6 +118,15 @@ class ScheduleHeld(Event, of=schedule):
 
 class ScheduleResumed(Event, of=schedule):
     """The schedule was let fire again."""
+
+
+class ScheduleTargetConfirmed(Event, of=schedule):
+    """Somebody confirmed the present versions of what the target names; it is conducted as this principal from then on."""
+
+    versions: tuple[TemplateVersion, ...]
+    run_as: UUID
+    surface_id: UUID
+    conduit_id: UUID
 
 
 class ScheduleTriggered(Event, of=schedule, inert=True):
@@ -136,7 +161,9 @@ class ScheduleRetired(Event, of=schedule):
     reason: StateReason
 
 
-ScheduleEvent = ScheduleHeld | ScheduleResumed | ScheduleFired | ScheduleFiringRefused | ScheduleRetired
+ScheduleEvent = (
+    ScheduleHeld | ScheduleResumed | ScheduleTargetConfirmed | ScheduleFired | ScheduleFiringRefused | ScheduleRetired
+)
 
 
 @schedule.evolve
@@ -146,6 +173,8 @@ def evolve(schedule: Schedule, event: ScheduleEvent) -> Schedule:
             return copy_with(schedule, status=HELD, last_status_reason=event.reason)
         case ScheduleResumed():
             return copy_with(schedule, status=ACTIVE, last_status_reason=None)
+        case ScheduleTargetConfirmed():
+            return copy_with(schedule, **dict(event))
         case ScheduleRetired():
             return copy_with(schedule, status=RETIRED, last_status_reason=event.reason)
         case ScheduleFired() | ScheduleFiringRefused():
@@ -184,6 +213,10 @@ class ScheduleEngineState(Record):
     skipped_seen: int = 0
 
 
+class ScheduleCannotFollowError(Forbidden, context="operation", reason="recipes_not_permitted"):
+    """Only who may define recipes has a schedule follow what others make of them."""
+
+
 class ScheduleFiringMissedError(Conflict, context="operation"):
     """Nobody took the firing up in time."""
 
@@ -193,7 +226,7 @@ class ScheduleFiringWithdrawnError(Conflict, context="operation"):
 
 
 @schedule.creation(refuses=[schedule.AlreadyExists])
-class DefineSchedule(JudgedCreation[TargetSources]):
+class DefineSchedule(JudgedCreation[tuple[TargetSources, bool]]):
     """Conduct a recipe, or a run on a plan, on a calendar; each firing is authorized as the caller of this command.
 
     A cron expression has five fields, for the clock of the time zone; an interval counts from the beginning of 1970 UTC.
@@ -205,19 +238,27 @@ class DefineSchedule(JudgedCreation[TargetSources]):
     overlap: Overlap = Overlap.SKIP
     catchup_window: Annotated[int, Field(strict=True, ge=10, le=2**31 - 1), Seconds] = 60
     jitter: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1), Seconds] = 0
+    on_change: OnChange = OnChange.HOLD
     target: Target
 
-    def gather(self, call: Call) -> Reads[TargetSources]:
-        return (yield from load_sources((self.target,)))
+    def gather(self, call: Call) -> Reads[tuple[TargetSources, bool]]:
+        sources = yield from load_sources((self.target,))
+        return sources, (yield from permitted_commands()) >= FOLLOWING
 
-    def decide(self, call: Call, sources: TargetSources) -> Outcome:
+    def decide(self, call: Call, facts: tuple[TargetSources, bool]) -> Outcome:
+        sources, may_follow = facts
         check_calendar(self.calendar, self.time_zone)
         check_target(self.target, sources, call, InvalidScheduleTargetError)
+        if self.on_change is OnChange.FOLLOW and not may_follow:
+            needed = " and ".join(sorted(FOLLOWING))
+            detail = f"A schedule follows new versions only where you hold {needed}; leave on_change at hold."
+            raise ScheduleCannotFollowError(detail)
         defined = ScheduleDefined(
             **{**dict(self), "target": stored_target(self.target)},
             run_as=call.principal_id,
             surface_id=call.surface_id,
             conduit_id=call.conduit_id,
+            versions=sources.versions(self.target),
         )
         return [defined, Put(ScheduleEngineState(schedule_id=call.new_id)), change_row(call.new_id, call)]
 
@@ -238,11 +279,24 @@ class HoldSchedule(Verb[Schedule]):
 
 
 @schedule.command(post="/{schedule_id}/resume", allowed=[HELD])
-class ResumeSchedule(Verb[Schedule]):
-    """Fire again as the calendar says; what would have fired meanwhile is not made up for."""
+class ResumeSchedule(JudgedVerb[Schedule, TargetSources]):
+    """Fire again as the calendar says; what would have fired meanwhile is not made up for.
 
-    def decide(self, schedule: Schedule, call: Call) -> Outcome:
-        return [ScheduleResumed(), change_row(schedule.id, call)]
+    Where the target has changed, `confirmed_digest` confirms its present version; firings are authorized as the caller then.
+    """
+
+    confirmed_digest: ContentHash | None = None
+
+    def gather(self, schedule: Schedule, call: Call) -> Reads[TargetSources]:
+        return (yield from load_sources([] if self.confirmed_digest is None else [schedule.aim]))
+
+    def decide(self, schedule: Schedule, call: Call, sources: TargetSources) -> Outcome:
+        confirmed = []
+        if self.confirmed_digest is not None:
+            versions = confirmed_versions(self, self.confirmed_digest, sources.versions(schedule.aim))
+            by = {"run_as": call.principal_id, "surface_id": call.surface_id, "conduit_id": call.conduit_id}
+            confirmed = [ScheduleTargetConfirmed(versions=versions, **by)]
+        return [*confirmed, ScheduleResumed(), change_row(schedule.id, call)]
 
 
 @schedule.command(post="/{schedule_id}/trigger", allowed=[ACTIVE, HELD], records=ScheduleTriggered)
@@ -302,7 +356,8 @@ class RecordScheduleFiring(FiringRecord, JudgedVerb[Schedule, bool]):
 
 @schedule.inner()
 class RecordScheduleFiringRefusal(FiringRecord, JudgedVerb[Schedule, tuple[bool, tuple[Procedure, ...]]]):
-    """Record that a firing was refused, and abort with it what it registered and did not open; it is not tried again."""
+    """Record that a firing was refused, and abort with it what it registered and did not open; it is not tried again. Where
+    its target has changed, the schedule is held until somebody confirms that."""
 
     code: str
     detail: str
@@ -320,9 +375,12 @@ class RecordScheduleFiringRefusal(FiringRecord, JudgedVerb[Schedule, tuple[bool,
         refused = ScheduleFiringRefused(
             scheduled_at=self.scheduled_at, code=self.code, detail=detail, count=count, late_count=late
         )
+        holds = schedule.status is ACTIVE and not recorded and self.code == TargetChangedError.__name__
+        held: Outcome = [ScheduleHeld(reason=detail), change_row(schedule.id, call)] if holds else []
         aborted = f"The schedule {schedule.name} did not conduct it: {self.detail}"[:DETAIL]
         return [
             *self.once(schedule, recorded, refused),
+            *held,
             *(Also(Procedure, one.id, [ProcedureAborted(reason=aborted, actuation_kind=None)]) for one in unopened),
         ]
 

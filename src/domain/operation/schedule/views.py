@@ -8,12 +8,20 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from baton.domain.kernel import Call, State, TimeTravel, Value
+from baton.domain.operation.launch.target_checks import load_templates
 from baton.domain.operation.launch.targets import Target
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.operation.schedule import schedule as schedules
 from baton.domain.operation.schedule.calendar import Calendar, next_firings
 from baton.domain.operation.schedule.messages import Firing
 from baton.domain.operation.schedule.schedule import Schedule, ScheduleStatus, schedule
+from baton.domain.recipe.template_versions import (
+    TemplateChange,
+    TemplateVersion,
+    changes_since,
+    versions_digest,
+    versions_of,
+)
 from baton.domain.run.run import Run
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.listing import NamedListQuery, Page, Summary
@@ -33,7 +41,10 @@ class FiringView(Firing):
 
 
 class ScheduleView(Value):
-    """A schedule, its next five firings and its last ten, the newest first; its past has none of the engine's counts."""
+    """A schedule, its next five firings and its last ten, the newest first; its past has none of the engine's counts.
+
+    `changes` is what the target names and is another version now; `confirmed_digest` confirms that to resume_schedule.
+    """
 
     id: UUID
     name: FreeText
@@ -43,6 +54,10 @@ class ScheduleView(Value):
     catchup_window: Annotated[int, Seconds]
     jitter: Annotated[int, Seconds]
     target: Target
+    on_change: schedules.OnChange
+    versions: tuple[TemplateVersion, ...]
+    changes: tuple[TemplateChange, ...]
+    confirmed_digest: str | None
     run_as: UUID
     surface_id: UUID
     conduit_id: UUID
@@ -91,7 +106,11 @@ class GetSchedule(TimeTravel):
         outcomes = yield from outcomes_of(firings)
         now = self.as_of or call.now
         engine = None if self.travels else (yield from record_of(schedules.ScheduleEngineState, schedule_id=schedule.id))
+        templates = () if self.travels else (yield from load_templates([schedule.aim])).of(schedule.aim)
+        changes = changes_since(schedule.versions, templates)
         return ScheduleView(
+            changes=changes,
+            confirmed_digest=versions_digest(versions_of(templates)) if changes else None,
             **{name: getattr(schedule, name) for name in SHOWN},
             target=schedule.aim,
             next_firings=upcoming_firings(schedule.status, schedule.calendar, schedule.time_zone, now, COMING),

@@ -9,6 +9,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import httpx
+
 from baton.application.authorization import PermissiveAuthorizer, PrincipalStandings
 from baton.application.caller import Caller
 from baton.domain.access.group_members import AddGroupMember
@@ -20,6 +22,7 @@ from baton.infrastructure.wall_clock import clock, new_id
 from tests.support.service import Api
 
 Ids = dict[str, str]
+NOT_SHOWN = "0" * 64
 GONE = {"code": "GroupNotFoundError", "reason": None, "detail": "There is no such group.", "facts": {}}
 
 
@@ -50,9 +53,15 @@ async def propose(api: Api, ids: Ids, command: Command, target_id: str, *, by: s
     return str(result.body["proposal_id"])
 
 
+async def approve(api: Api, proposal_id: str, **fields: Any) -> httpx.Response:
+    """Approve a proposal as it is shown now."""
+    shown = (await api.get(f"/proposals/{proposal_id}")).json().get("digest")
+    return await api.post(f"/proposals/{proposal_id}/approve", {"digest": shown or NOT_SHOWN, **fields})
+
+
 async def settle(api: Api, proposal_id: str, refusal: Mapping[str, Any] | None = None) -> None:
     """Approve a proposal, and record that its command was carried out, or refused, as its workflow does."""
-    approved = await api.post(f"/proposals/{proposal_id}/approve", {"reason": "as discussed", "wait": 0})
+    approved = await approve(api, proposal_id, reason="as discussed", wait=0)
     assert approved.status_code == 202, approved.text
     outcome = RecordProposalOutcome(status=204) if refusal is None else RecordProposalOutcome(refusal=dict(refusal))
     await api.runtime.commands.execute(outcome, Caller.system(new_id()), target_id=UUID(proposal_id))

@@ -8,6 +8,7 @@ from baton.domain.trust.policy import Policy
 from baton.domain.trust.proposal import Proposal, WithdrawProposal
 from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, command, reason_fields
 from tests.support.domain.proposals import (
+    UNCHANGED,
     acting_as,
     approval_policy,
     carry_out,
@@ -73,7 +74,7 @@ PROPOSAL = Lifecycle(
         }
     },
     {
-        "approve_proposal": Verb("Open", {}, "ProposalCannotApproveError"),
+        "approve_proposal": Verb("Open", {}, "ProposalCannotApproveError", given=lambda scene: {"digest": UNCHANGED.digest}),
         "reject_proposal": Verb("Open", at("Rejected"), "ProposalCannotRejectError", given=reason_fields),
         "withdraw_proposal": Verb(
             "Open", at("Withdrawn"), "ProposalCannotWithdrawError", given=reason_fields, arranged=call_as_proposer
