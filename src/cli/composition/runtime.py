@@ -85,10 +85,10 @@ from baton.infrastructure.llm.providers import ConfiguredModels
 from baton.infrastructure.minting import configured_minter
 from baton.infrastructure.peers import HttpPeerClient
 from baton.infrastructure.plugins import PluginUnusableError, installed_actions
+from baton.infrastructure.postgres.adoption import refuse_ahead
 from baton.infrastructure.postgres.agent_data import PostgresPeople, PostgresSpending
 from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
 from baton.infrastructure.postgres.conduct_reader import PostgresConductReader
-from baton.infrastructure.postgres.adoption import refuse_ahead
 from baton.infrastructure.postgres.leadership import (
     ProcessReporter,
     monitor_term,
