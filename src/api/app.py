@@ -164,7 +164,8 @@ def readiness(host: ServiceHost) -> Endpoint:
             for trouble in process.troubles
         ]
         dropped = sum(process.dropped_lines for process in processes)
-        faults = {"unled_tasks": unled, "restarted_tasks": troubles, "dropped_log_lines": dropped}
+        skewed = [{"process": one.name, "seconds": one.clock_skew} for one in processes if one.has_wrong_clock]
+        faults = {"unled_tasks": unled, "restarted_tasks": troubles, "dropped_log_lines": dropped, "clock_skew": skewed}
         return answer(200, status="ready", **{name: fault for name, fault in faults.items() if fault})
 
     return endpoint

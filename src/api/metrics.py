@@ -12,6 +12,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 
 DURATION = Histogram("baton_request_seconds", "Request duration by operation.", ["operation"], buckets=BUCKETS)
 UNLED = Gauge("baton_unled_tasks", "Tasks that one process should do for all, and none does.")
 RESTARTS = Gauge("baton_task_restarts", "How often a running process had to start a task again.", ["process", "task"])
+SKEW = Gauge("baton_clock_skew_seconds", "How far the clock of a running process is ahead of the database's.", ["process"])
 DROPPED = Gauge("baton_dropped_log_lines", "Log lines that a running process could not write.", ["process"])
 
 
@@ -20,8 +21,10 @@ def observe_processes(processes: Iterable[ProcessReport], unled: Iterable[str]) 
     UNLED.set(len(list(unled)))
     RESTARTS.clear()
     DROPPED.clear()
+    SKEW.clear()
     for process in processes:
         DROPPED.labels(process.name).set(process.dropped_lines)
+        SKEW.labels(process.name).set(process.clock_skew)
         for task, restarts in process.restarts.items():
             RESTARTS.labels(process.name, task).set(restarts)
 

@@ -60,6 +60,9 @@ class TaskTrouble:
     because: str | None
 
 
+TOLERATED_SKEW_SECONDS = 2.0
+
+
 @dataclass(frozen=True)
 class ProcessReport:
     kind: str
@@ -68,6 +71,12 @@ class ProcessReport:
     restarts: Mapping[str, int]  # how often each task was restarted
     troubles: tuple[TaskTrouble, ...]
     dropped_lines: int
+    clock_skew: float  # seconds by which its clock is ahead of the database's, at the least
+
+    @property
+    def has_wrong_clock(self) -> bool:
+        """Whether times that it records are told apart from those of others."""
+        return abs(self.clock_skew) > TOLERATED_SKEW_SECONDS
 
     @property
     def name(self) -> str:

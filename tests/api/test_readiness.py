@@ -1,13 +1,20 @@
 """Readiness with monitored enclosures: nothing is served from a permit that an earlier life left behind."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
+
 from baton.application.settings import Settings
+from baton.cli.doctor import CheckStatus
+from baton.cli.doctor.database import examine_processes
 from baton.cli.doctor.examination import examine_actuation
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
 from baton.domain.operation.conduct.results import actuation_of
 from baton.infrastructure.control.simulator import Simulator
+from baton.infrastructure.postgres.leadership import clock_skew
+from baton.infrastructure.wall_clock import new_id
 from tests.support.application.monitored_plant import (
     HUTCH,
     PERMIT,
@@ -123,3 +130,25 @@ async def test_it_says_what_writes_can_reach(database_url: str) -> None:
     routes = [{**IN_MEMORY, "simulated": True}]
     async with running_api(database_url, projecting=False, control_routes=routes) as api:
         assert (await api.get("/readyz")).json()["actuation"] == "simulated"
+
+
+async def test_a_process_whose_clock_is_wrong_is_named_to_whoever_asks(api: Api) -> None:
+    """As a worker on a machine without the network's time reports itself."""
+    await until(lambda: ready(api))
+    report = "INSERT INTO process_reports VALUES (%s, 'worker', 'bl7', 7, now(), 'infinity', '{}', 0, %s)"
+    async with await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection:
+        for skew in (3600.0, -1.9):
+            await connection.execute(report, (new_id(), skew))
+        expected = [{"process": "worker 7 on bl7", "seconds": 3600.0}]
+        assert (await api.get("/readyz")).json()["clock_skew"] == expected
+        assert 'baton_clock_skew_seconds{process="worker 7 on bl7"}' in (await api.get("/metrics")).text
+        found = await examine_processes(connection)
+        assert (found.status, "(+3600 s)" in found.sentence) == (CheckStatus.WRONG, True)
+
+
+@for_each(
+    ("sent", "told", "answered", "skew"), [(0, 0, 0, 0.0), (0, 1, 3, 0.0), (5, 0, 6, 5.0), (-7, 0, -6, -6.0), (0, 3, 3, 0.0)]
+)
+def test_a_clock_is_wrong_by_what_no_delay_explains(sent: int, told: int, answered: int, skew: float) -> None:
+    at = [datetime(2026, 10, 6, tzinfo=UTC) + timedelta(seconds=seconds) for seconds in (sent, told, answered)]
+    assert clock_skew(*at) == skew

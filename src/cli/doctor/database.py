@@ -137,6 +137,9 @@ async def examine_processes(connection: Connection) -> CheckResult:
         text = "; ".join(f"{_describe(trouble)} in {name}" for name, trouble in troubles)
         finding = warning if all(trouble.running for _, trouble in troubles) else wrong
         return finding(f"Of the tasks of {names}: {text}. Read the log of that process for `task_ended`.")
+    if skewed := [f"{process.name} ({process.clock_skew:+.0f} s)" for process in processes if process.has_wrong_clock]:
+        remedy = "times that they record are wrong by as much; set these clocks by the network's time"
+        return wrong(f"The clock is not the database's in {', '.join(skewed)}; {remedy}.")
     if dropped := [f"{process.name} ({process.dropped_lines})" for process in processes if process.dropped_lines]:
         remedy = "see that the disk has room and that somebody reads their standard error"
         return warning(f"Log lines could not be written by {', '.join(dropped)}; {remedy}.")

@@ -165,9 +165,10 @@ LEADERS = {
     "projections": PROJECTIONS_LOCK,
 }
 REPORT = """
-INSERT INTO process_reports VALUES (%s, %s, %s, %s, %s, clock_timestamp(), %s::jsonb, %s) ON CONFLICT (process_id) DO UPDATE
-SET reported_at = excluded.reported_at, tasks = excluded.tasks, dropped_lines = excluded.dropped_lines"""
-RECENT_REPORTS = """SELECT kind, host, pid, tasks, dropped_lines, clock_timestamp() FROM process_reports
+INSERT INTO process_reports VALUES (%s, %s, %s, %s, %s, clock_timestamp(), %s::jsonb, %s, %s)
+ON CONFLICT (process_id) DO UPDATE SET reported_at = excluded.reported_at, tasks = excluded.tasks,
+    dropped_lines = excluded.dropped_lines, clock_skew = excluded.clock_skew RETURNING clock_timestamp()"""
+RECENT_REPORTS = """SELECT kind, host, pid, tasks, dropped_lines, clock_skew, clock_timestamp() FROM process_reports
 WHERE reported_at > clock_timestamp() - %s ORDER BY kind, host, pid"""
 
 
@@ -184,21 +185,32 @@ class ProcessReporter:
         async with await dedicated_connection(self._url) as connection:
             old = "DELETE FROM process_reports WHERE reported_at < clock_timestamp() - %s::interval"
             await connection.execute(old, (RETENTION,))
+            skew = 0.0
             try:
                 while True:
-                    tasks = orjson.dumps(self._supervisor.tasks).decode()
-                    await connection.execute(REPORT, (*self._identity, tasks, dropped_lines()))
+                    tasks, sent_at = orjson.dumps(self._supervisor.tasks).decode(), datetime.now(UTC)
+                    told = await connection.execute(REPORT, (*self._identity, tasks, dropped_lines(), skew))
+                    ((at,),) = await told.fetchall()
+                    skew = clock_skew(sent_at, at, datetime.now(UTC))
                     await asyncio.sleep(REPORT_SECONDS)
             finally:
                 with suppress(psycopg.Error):
                     await connection.execute("DELETE FROM process_reports WHERE process_id = %s", self._identity[:1])
 
 
+def clock_skew(sent_at: datetime, told: datetime, answered_at: datetime) -> float:
+    """Return how far a clock that read so before and after an answer is ahead of the one that was told, at the least."""
+    ahead, behind = (sent_at - told).total_seconds(), (answered_at - told).total_seconds()
+    return max(ahead, 0.0) + min(behind, 0.0)
+
+
 async def running_processes(connection: Connection) -> list[ProcessReport]:
     reports = []
-    for kind, host, pid, tasks, dropped, now in await (await connection.execute(RECENT_REPORTS, (MAX_SILENCE,))).fetchall():
+    for kind, host, pid, tasks, dropped, skew, now in await (
+        await connection.execute(RECENT_REPORTS, (MAX_SILENCE,))
+    ).fetchall():
         restarts = {name: task["restarts"] for name, task in tasks.items()}
-        reports.append(ProcessReport(kind, host, pid, restarts, tuple(_troubles(tasks, now)), dropped))
+        reports.append(ProcessReport(kind, host, pid, restarts, tuple(_troubles(tasks, now)), dropped, skew))
     return reports
 
 

@@ -1,4 +1,5 @@
-"""Leases: who leads says so every second, and what a former leader still writes is refused as a whole."""
+"""Leases: who leads says so every second, and what a former leader still writes is refused as a whole. And every process
+reports how far its clock is from the database's."""
 
 from alembic import op
 
@@ -22,4 +23,5 @@ BEGIN
         RAISE EXCEPTION 'another process leads' USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
 END $$;
-GRANT EXECUTE ON FUNCTION require_lease TO baton_runtime;""")
+GRANT EXECUTE ON FUNCTION require_lease TO baton_runtime;
+ALTER TABLE process_reports ADD COLUMN clock_skew double precision NOT NULL DEFAULT 0;""")
