@@ -73,10 +73,13 @@ async def test_a_queue_from_its_opening_to_its_retirement(api: Api) -> None:
         "conduit_id": "00000000-0000-0000-0000-000000000010",
         "not_before": None,
         "pause_after": False,
+        "versions": shown["items"][1]["versions"],
         "status": "Waiting",
         "attempt": 1,
         **dict.fromkeys(("run_id", "procedure_id", "code", "detail", "started_at", "ended_at")),
     }
+    (version,) = shown["items"][1]["versions"]
+    assert (version["kind"], version["template_id"], version["version_tag"]) == ("Recipe", recipe_id, None)
     first = shown["forecast"][0]
     assert (first["item_id"], first["closed_gates"], first["estimate"]["basis"]) == (c, [], "none")
     one = {"item_id": UUID(c), "attempt": 1}

@@ -12,7 +12,7 @@ from baton.application.queues import QueueTurns
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.queue.messages import QueueOrder
 from baton.domain.operation.queue.queue import EditQueueItem
-from baton.domain.operation.schedule.schedule import ScheduleCannotFollowError, ScheduleFired, ScheduleFiringRefused
+from baton.domain.operation.schedule.schedule import ScheduleFired, ScheduleFiringRefused, ScheduleFollowNotPermittedError
 from baton.domain.recipe.plan import Plan, UpdatePlanDefaultParameters
 from baton.domain.recipe.recipe import VersionRecipe
 from baton.domain.registry import REGISTRY
@@ -193,7 +193,7 @@ async def test_a_schedule_is_held_whose_target_has_changed_until_it_is_confirmed
 async def test_a_schedule_follows_where_its_author_may_define_recipes_too(stack: ConductStack) -> None:
     recipe_id, writer = await recipe(stack, [setpoint("a", 1)]), await register_writer(stack)
     narrow, _ = await register_member(stack, REGISTRY.command_names() - {"VersionRecipe"})
-    with expect_refusal(ScheduleCannotFollowError, "recipes_not_permitted"):
+    with expect_refusal(ScheduleFollowNotPermittedError, "recipes_not_permitted"):
         await define_schedule(stack, write(recipe_id), narrow, on_change="follow")
     table = await define_schedule(stack, write(recipe_id), on_change="follow")
     await version(stack, writer, recipe_id, 2)

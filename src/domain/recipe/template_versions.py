@@ -37,8 +37,8 @@ class TemplateChange(Value):
     kind: str
     template_id: UUID
     name: str
-    was: TemplateVersion
-    now: TemplateVersion
+    was: Annotated[TemplateVersion, Field(description="The version that was arranged.")]
+    now: Annotated[TemplateVersion, Field(description="The version that is current.")]
 
     def __str__(self) -> str:
         return f"the {self.kind.lower()} {self.name} was {self.was} and is {self.now}"

@@ -34,7 +34,14 @@ from baton.domain.shared.refusals import Conflict, Forbidden, Refusal
 from baton.domain.shared.text import FreeText, StateReason
 from baton.domain.shared.writes import Answer, Delist, Enlist, Put
 from baton.domain.trust.policy import Policy
-from baton.domain.trust.proposal_basis import Difference, KeptBasis, ProposalBasis, StreamVersion, without_texts
+from baton.domain.trust.proposal_basis import (
+    Difference,
+    KeptBasis,
+    ProposalBasis,
+    ProposalChangedError,
+    StreamVersion,
+    without_texts,
+)
 from baton.domain.trust.proposal_content import ProposalContent
 
 CARRIED_OUT_AS = "proposal"  # The kind of long work that a proposal is for its proposer, and of its workflow.
@@ -347,6 +354,7 @@ class ProposalAccepted(AnswerForm):
     returns=ProposalOutcome,
     accepted=ProposalAccepted,
     work=APPROVED_AS,
+    refuses=[ProposalChangedError],
 )
 class ApproveProposal(ClosingCommand, JudgedVerb[Proposal, ApprovalFacts]):
     """Let a proposed command be carried out at once, as its proposer; the outcome is on the proposal.

@@ -403,6 +403,8 @@ async def example_arguments(api: Api, operation: Operation, ids: Ids) -> dict[st
     for name in sorted(needed - ids.keys()):
         ids[name] = await MAKERS[name](api, ids)
     arguments: dict[str, Any] = fill(operation.example, ids.__getitem__)
+    if operation.name == "approve_proposal":
+        arguments["digest"] = (await api.get(f"/proposals/{ids['proposal_id']}")).json()["digest"]
     return arguments
 
 

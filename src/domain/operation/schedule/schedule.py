@@ -213,7 +213,7 @@ class ScheduleEngineState(Record):
     skipped_seen: int = 0
 
 
-class ScheduleCannotFollowError(Forbidden, context="operation", reason="recipes_not_permitted"):
+class ScheduleFollowNotPermittedError(Forbidden, context="operation", reason="recipes_not_permitted"):
     """Only who may define recipes has a schedule follow what others make of them."""
 
 
@@ -252,7 +252,7 @@ class DefineSchedule(JudgedCreation[tuple[TargetSources, bool]]):
         if self.on_change is OnChange.FOLLOW and not may_follow:
             needed = " and ".join(sorted(FOLLOWING))
             detail = f"A schedule follows new versions only where you hold {needed}; leave on_change at hold."
-            raise ScheduleCannotFollowError(detail)
+            raise ScheduleFollowNotPermittedError(detail)
         defined = ScheduleDefined(
             **{**dict(self), "target": stored_target(self.target)},
             run_as=call.principal_id,
