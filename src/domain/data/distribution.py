@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple, assert_never
+from typing import Annotated, NamedTuple, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -86,13 +86,8 @@ class Distribution(State):
 distribution = Aggregate(Distribution, "/distributions", context="data")
 
 
-def overwrote_nothing(old: dict[str, Any]) -> dict[str, Any]:
-    """Return the payload of version 1 as version 2 writes it: nobody looked for other copies at the address."""
-    return {**old, "overwritten_distribution_ids": []}
-
-
-class DistributionRegistered(Event, of=distribution, version=2, upcasters={1: overwrote_nothing}):
-    """A copy of a dataset was made known; it may be where the bytes of other copies were."""
+class DistributionRegistered(Event, of=distribution, version=2, upcasters={1: dict}):
+    """A copy of a dataset was made known; since version 2 with the copies whose bytes were at its address."""
 
     dataset_id: UUID
     supply_id: UUID
@@ -112,13 +107,9 @@ class DistributionVerified(Event, of=distribution):
     verified_by: UUID
 
 
-def overwritten_by_none(old: dict[str, Any]) -> dict[str, Any]:
-    """Return the payload of version 1 as version 2 writes it."""
-    return {**old, "overwritten_by_distribution_id": None}
-
-
-class DistributionMarkedStale(Event, of=distribution, version=2, upcasters={1: overwritten_by_none}):
-    """The copy's bytes are not what they should be: by an attestation, by somebody's word, or since others are there."""
+class DistributionMarkedStale(Event, of=distribution, version=2, upcasters={1: dict}):
+    """The copy's bytes are not what they should be, by an attestation or by somebody's word; since version 2 also because
+    those of another copy are at its address."""
 
     reason: FreeText
     trigger: TriggerSource

@@ -8,14 +8,7 @@ from uuid import UUID
 import pytest
 
 from baton.domain.data.dataset import DemoteDataset, DiscardDataset
-from baton.domain.data.distribution import (
-    AccessProtocol,
-    DiscardDistribution,
-    DistributionMarkedStale,
-    DistributionRegistered,
-    DistributionStatus,
-    MarkDistributionStale,
-)
+from baton.domain.data.distribution import AccessProtocol, DiscardDistribution, DistributionStatus, MarkDistributionStale
 from baton.domain.supply.supply import DeregisterSupply, MarkSupplyUnavailable
 from tests.support.domain.datasets import (
     CHECKSUM,
@@ -259,12 +252,3 @@ def test_only_copies_whose_bytes_are_believed_are_overwritten(world: World) -> N
     new = registered_copy(world, registered_dataset(world, **OTHER), disk, **OTHER)
     assert copy_of(world, new).overwritten_distribution_ids == frozenset()
     assert (copy_of(world, marked).stale_reason, copy_of(world, gone).status) == (STALE.reason, "Discarded")
-
-
-def test_a_copy_registered_before_other_copies_were_looked_for_is_read_as_one_that_overwrote_none() -> None:
-    old = {"dataset_id": str(new_id()), "registered_by": str(OPERATOR)}
-    assert DistributionRegistered.upcast(dict(old), 1) == {**old, "overwritten_distribution_ids": []}
-    assert DistributionMarkedStale.upcast({"reason": "lost"}, 1) == {
-        "reason": "lost",
-        "overwritten_by_distribution_id": None,
-    }
