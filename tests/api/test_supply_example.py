@@ -35,6 +35,7 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
             **drop,
             "containing_asset_id": beamline,
             "status": "Unknown",
+            **dict.fromkeys(("last_status_changed_at", "last_status_reason", "last_trigger")),
             "monitored": False,
             "last_contact_at": None,
         }
