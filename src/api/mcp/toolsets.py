@@ -13,10 +13,10 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
             *HALTING,
             *("get_my_access", "get_beamline_now", "list_waiting", "list_events", "get_work"),
             *("list_plans", "get_plan", "list_runs", "get_run", "get_run_conduct", "preflight_run"),
-            *("start_run", "conduct_run", "resume_run", "append_run_logbook_entries"),
+            *("start_run", "conduct_run", "resume_run", "adjust_run", "append_run_logbook_entries"),
             *("list_recipes", "get_recipe", "list_procedures", "register_procedure_from_recipe", "preflight_procedure"),
             *("conduct_procedure", "conduct_from_procedure", "get_procedure_conduct", "resolve_procedure_step"),
-            *("list_assets", "get_asset", "read_signals", "list_subjects"),
+            *("list_assets", "read_signals", "list_subjects"),
             *("list_queues", "get_queue", "add_queue_items", "hold_queue"),
         )
     ),
