@@ -2,6 +2,7 @@
 follows from the launch, and the streams say what was done."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -18,9 +19,10 @@ from baton.domain.operation.launch.arranged_conduct import arranged_command
 from baton.domain.operation.launch.launch_ids import LaunchIds
 from baton.domain.operation.launch.target_checks import load_templates
 from baton.domain.operation.launch.targets import ConductPlan, ConductRecipe, RecipeConduct, recipes_of
+from baton.domain.operation.procedure.endings import HoldProcedure
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.recipe.template_versions import TemplateVersion, refuse_changed
-from baton.domain.run.run import LIVE, AbortRun, Run
+from baton.domain.run.run import LIVE, AbortRun, HoldRun, Run
 from baton.domain.shared.refusals import Refusal, Unavailable
 
 IsDone = Callable[[], Awaitable[bool]]
@@ -87,6 +89,14 @@ class Launches:
         run = await load_state(self.store, Run, launch.ids.run_id)
         if run is not None and run.status in LIVE:
             await self.execute(AbortRun(reason=reason[:MAX_REASON_LENGTH]), caller, launch.ids.run_id, launch.ids.id)
+
+    async def hold(self, launch: TargetLaunch, reason: str | None, caller: Caller) -> None:
+        """Hold what was opened while the queue or the schedule that opened it was being held; it may be held already."""
+        why = (reason or "It was opened while it was being held.")[:MAX_REASON_LENGTH]
+        held = HoldRun(reason=why) if launch.runs else HoldProcedure(reason=why)
+        target_id = launch.ids.run_id if launch.runs else launch.ids.procedure_id()
+        with suppress(type(held).Cannot):
+            await self.execute(held, caller, target_id, launch.ids.id)
 
     async def execute(
         self, command: Command, caller: Caller, target_id: UUID | None, new_id: UUID, is_done: IsDone | None = None

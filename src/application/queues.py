@@ -26,7 +26,7 @@ from baton.domain.operation.queue import queue as queues
 from baton.domain.operation.queue.forecast import judge_item
 from baton.domain.operation.queue.items import QueueItem
 from baton.domain.operation.queue.messages import QUEUE, ItemRequest, QueueOrder, TurnReport, TurnVerdict, queue_workflow_id
-from baton.domain.operation.queue.queue import ACTIVE, Queue
+from baton.domain.operation.queue.queue import ACTIVE, HELD, Queue
 from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan
 from baton.domain.run import run as runs
@@ -77,15 +77,20 @@ class QueueTurns:
         return judgement.refusal
 
     async def _open(self, queue: Queue, item: QueueItem) -> TurnReport:
-        """Open the conduct of an item that is on record as started."""
+        """Open the conduct of an item that is on record as started, unless the queue was held before that; one that is held
+        at the same moment has it held, too."""
         launch = launch_of(queue, item)
         if not await self.launches.is_open(launch):
             try:
+                refuse_held(queue)
                 await self.launches.open(launch)
             except Unavailable:
                 raise
             except Refusal as refusal:
                 return await self._record_refusal(queue, item, refusal)
+            now = await load_state(self.store, Queue, queue.id)
+            if now is not None and now.status is HELD:
+                await self.launches.hold(launch, now.last_status_reason, system_caller(item))
         await self.launches.start_workflow(launch)
         return TurnReport(verdict=TurnVerdict.OPENED, item_id=item.item_id, attempt=item.attempt)
 
@@ -115,6 +120,13 @@ class QueueTurns:
         """Record something about an attempt at an item, as the service itself."""
         command = kind.model_validate({"item_id": item.item_id, "attempt": item.attempt, **fields})
         await execute_with_retry(self.commands, command, system_caller(item), target_id=queue.id)
+
+
+def refuse_held(queue: Queue) -> None:
+    """Refuse to open the conduct of an item where the queue is held; the item waits until somebody resumes it."""
+    if queue.status is HELD:
+        detail = "The queue was held before the item had opened its conduct; it starts when somebody resumes the queue."
+        raise queues.QueueItemWithdrawnError(detail)
 
 
 def launch_of(queue: Queue, item: QueueItem) -> TargetLaunch:

@@ -80,6 +80,8 @@ class UnitOfWork:
                 return tuple(decode_event(of.aggregate, row) for row in await self.session.load_latest(request))
             case reads.Holders(kind, keys):
                 return await self.session.holders(kind, keys)
+            case reads.AllHolders(kind):
+                return await self.session.all_holders(kind)
             case reads.Members(kind, keys):
                 members = await self.session.members(kind, keys)
                 self._members.append((kind, keys, sorted({id for ids in members.values() for id in ids})))

@@ -37,6 +37,7 @@ from baton.console.units import load_units
 from baton.console.verbs import verb_label
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
+from baton.domain.run.hold_everything import HoldEverything
 from baton.domain.shared.naming import name_field
 from baton.domain.trust.proposal import ApproveProposal, Proposal
 
@@ -296,11 +297,8 @@ def named_field(form: FilledForm, code: str) -> str | None:
 
 def told_of(operation: Operation, answer: Any) -> str:
     """Return what to say when a command was accepted."""
-    held, refused = getattr(answer, "held", None), getattr(answer, "refused", None)
-    if held is not None and refused is not None:
-        return (
-            f"{len(held)} held, {len(refused)} refused" if refused else f"{len(held)} held" if held else "Nothing was live"
-        )
+    if operation is HoldEverything.operation:
+        return str(answer.message)
     if operation is ApproveProposal.operation:
         return "Approved; it is being carried out"
     return f"{words_of(operation.name)}: done"

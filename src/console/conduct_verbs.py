@@ -56,7 +56,7 @@ def conduct_verbs(
 ) -> ConductVerbs:
     """Return the buttons of a procedure, given what its latest conduct is at."""
     buttons = {one.name: with_state(one, view, conduct) for one in verbs_of(Procedure.aggregate, view, desk)}
-    status, live = view["status"], view["live_conduct_id"] is not None
+    status, live = HELD if view["lost"] else view["status"], view["live_conduct_id"] is not None
     first: list[VerbButton] = []
     if live:
         first = [buttons[HOLD]]
@@ -92,7 +92,7 @@ def with_state(button: VerbButton, view: Mapping[str, Any], conduct: Mapping[str
     match button.name:
         case name if name in OPENS and view["live_conduct_id"] is not None:
             why_not = "It is being conducted; hold or abort it first."
-        case name if name in OPENS and view["status"] not in OPENS[name]:
+        case name if name in OPENS and view["status"] not in OPENS[name] and not (view["lost"] and HELD in OPENS[name]):
             possible = " or ".join(words_of(one).lower() for one in OPENS[name])
             why_not = f"The procedure is {words_of(view['status']).lower()}; this begins where one is {possible}."
         case "resolve_procedure_step" if unresolved_step(view) is None:

@@ -43,6 +43,11 @@ def sign_of(state: Any) -> str:
     return SIGNS[look_of(state)]
 
 
+def shown_status(view: Mapping[str, Any]) -> Any:
+    """Return the status of a run or procedure as it is shown: what is Running on the record alone is lost."""
+    return "Lost" if view.get("lost") and view["status"] == "Running" else view["status"]
+
+
 def words_of(name: Any) -> str:
     """Return a name of the code as words: `NotPermitted` -> `Not permitted`, `hold_run` -> `Hold run`."""
     text = WORD.sub(" ", str(getattr(name, "value", name))).strip()
@@ -151,7 +156,7 @@ class Display:
             case str() if is_instant(value, field):
                 return self.clock(value)
             case str() if field in ("status", "lifecycle", "condition", "permit_status", "severity", "phase", "intent"):
-                return self.chip(value)
+                return self.chip("Lost" if value == "Running" and (beside or {}).get("lost") else value)
             case str():
                 return Markup("{}").format(value)
             case dict() if set(value) == {"id", "name"}:

@@ -13,7 +13,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from baton.api.http import Headers, Request, Response
 from baton.application.caller import Caller
-from baton.console.display import Display, duration_text, href_of, look_of, number_text, short_id, sign_of, words_of
+from baton.console.display import (
+    Display,
+    duration_text,
+    href_of,
+    look_of,
+    number_text,
+    short_id,
+    shown_status,
+    sign_of,
+    words_of,
+)
 
 POLICY = {
     "default-src": "'none'",
@@ -58,6 +68,7 @@ class Templates:
             "words": words_of,
             "look": look_of,
             "sign": sign_of,
+            "shown_status": shown_status,
             "duration": duration_text,
             "number": number_text,
             "short": short_id,

@@ -293,6 +293,9 @@ class MemorySession:
     async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]:
         return {key: self._store.claims[kind, key] for key in keys if (kind, key) in self._store.claims}
 
+    async def all_holders(self, kind: str) -> tuple[UUID, ...]:
+        return tuple(sorted({id for (among, _), id in self._store.claims.items() if among == kind}))
+
     async def members(self, kind: str, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
         wanted, found = set(keys), defaultdict[str, list[UUID]](list)
         for among, key, id in sorted(self._store.look_ups):

@@ -166,7 +166,8 @@ def test_an_operation_keeps_what_the_document_promises(
     if operation.has_body and (number % ONE_IN == 0 or CASES > ONE_IN):
         check_random_cases(operation, check)
     if operation.name == HOLDS_ALL:
-        service.run(service.api.post(f"/runs/{shared_ids['run_id']}/resume", {}))
+        for kind in ("run", "queue", "schedule"):
+            service.run(service.api.post(f"/{kind}s/{shared_ids[f'{kind}_id']}/resume", {}))
     assert possible, "no case met an object in a state that allows the command"
 
 

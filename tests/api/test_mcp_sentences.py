@@ -113,12 +113,11 @@ COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
         200,
         "Closing was not done: bl7:shutter failed, and 1 other: No. Look at the equipment.",
     ),
-    ("hold_everything", {"held": [], "refused": []}, 200, "Nothing was live, so nothing had to be held."),
     (
         "hold_everything",
-        {"held": [{}, {}], "refused": [{"name": "Scan 2", "detail": "You may not."}]},
+        {"message": "Nothing further was held.", "held": [], "refused": [], "still_armed": []},
         200,
-        "2 held or asked to hold, 1 refused, first Scan 2: You may not.",
+        "Nothing further was held.",
     ),
 ]
 

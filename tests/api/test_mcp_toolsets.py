@@ -27,7 +27,10 @@ def test_what_can_start_something_can_halt_it(toolset: McpToolset) -> None:
     names = TOOLSETS[toolset]
     starts = [name for name in names if name.startswith(STARTING) and REGISTRY.operations[name].kind == "command"]
     assert set(HALTING) <= names or not starts, f"{toolset} has {starts} and cannot halt them"
-    assert set(HALTING) <= names or all(REGISTRY.operations[name].kind == "query" for name in names)
+    commands = {name for name in names if REGISTRY.operations[name].kind == "command"}
+    assert set(HALTING) <= names or commands == {"hold_everything"}
+    assert "hold_everything" in names
+    assert "add_queue_items" not in names or "hold_queue" in names
 
 
 async def test_the_tools_of_an_operator_are_listed_by_default_in_few_bytes(api: Api) -> None:

@@ -7,12 +7,17 @@ from uuid import UUID, uuid4
 import pytest
 
 from baton.application.caller import Caller
+from baton.domain.data.attestation import ByteReading, CompleteAttestation
 from baton.domain.kernel import SYSTEM_CONDUIT, Command
 from baton.domain.operation.conduct.results import ConductResult
-from baton.domain.operation.procedure.endings import HoldProcedure
+from baton.domain.operation.procedure.endings import LOST, HoldProcedure, RecordConductEnd
 from baton.domain.operation.procedure.procedure import HoldCause
+from baton.domain.operation.queue.item_records import BlockQueueItem
 from baton.domain.operation.schedule.schedule import RecordScheduleFiringRefusal
+from baton.domain.run.run import AbortRun
 from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.wall_clock import new_id
+from tests.support.api.data_products import register_copy, register_dataset, verify_copies
 from tests.support.api.example_reads import refusal
 from tests.support.api.rest_beamline import Beamline, beamline
 from tests.support.api.sample_parts.agent import proposal
@@ -92,7 +97,9 @@ async def test_everything_that_waits_is_listed_the_newest_last_with_what_resolve
         ["promote_caution_proposal", "rate_decision"],
     ]
     resume = {"name": "resume_run", "permitted": True, "method": "POST", "path": f"/runs/{run}/resume"}
-    assert listed[1]["commands"][0] == resume
+    assert listed[1]["commands"][0] == {**resume, "arguments": {"run_id": run}}
+    about = ["Schedule", "Run", "Procedure", "Procedure", "Supply", "Clearance", "Decision"]
+    assert [one["about"] for one in listed] == about
     times = [one["since"] for one in listed]
     assert times == sorted(times)
 
@@ -186,3 +193,123 @@ async def test_each_command_says_whether_the_caller_holds_it(line: Beamline) -> 
             "stop_run": False,
             "abort_run": False,
         }
+
+
+def summary_of(item: dict[str, Any]) -> tuple[str, str, str, str]:
+    return item["kind"], item["about"], item["id"], item["name"]
+
+
+async def add_item(api: Api, queue: str, asset_id: str, title: str = "Darks") -> UUID:
+    shapes = {"required_affordances": [], "executor_shapes": ["PROCEDURE"]}
+    capability = await api.create("/capabilities", {"code": f"baton.capability.{uuid4().hex}", "name": "Darks", **shapes})
+    recipe = await api.create("/recipes", {"name": "darks", "capability_id": capability, "steps": [STEP]})
+    target = {"kind": "ConductRecipe", "recipe_id": recipe, "name": "Darks", "target_asset_ids": [asset_id]}
+    added = await api.post(f"/queues/{queue}/add-items", {"items": [{"title": title, "target": target}]})
+    return UUID(added.json()["item_ids"][0])
+
+
+async def test_a_held_queue_and_one_whose_first_item_is_blocked_wait_for_a_person(line: Beamline) -> None:
+    api = line.api
+    queue = await api.create("/queues", {"name": "Tonight", "asset_id": line.unit_id})
+    item_id = await add_item(api, queue, line.camera_id)
+    in_use = BlockQueueItem(item_id=item_id, attempt=1, code="ProcedureCannotConductError", detail="Another has it.")
+    await execute_as_service(api, in_use, queue)
+    assert await list_waiting(api) == [], "what another conduct has comes free by itself"
+    unmounted = {"code": "RunSubjectNotMountableError", "detail": "The subject is Received; mount it first."}
+    await execute_as_service(api, BlockQueueItem(item_id=item_id, attempt=1, **unmounted), queue)
+    (blocked,) = await list_waiting(api, asset_id=line.camera_id)
+    assert summary_of(blocked) == ("blocked_queue_item", "Queue", queue, "Darks in Tonight")
+    assert (blocked["why"], blocked["asset_id"]) == (unmounted["detail"], line.unit_id)
+    assert commands(blocked) == ["edit_queue_item", "remove_queue_item", "hold_queue"]
+    assert blocked["commands"][1]["arguments"] == {"queue_id": queue, "item_id": str(item_id)}
+    await api.execute(f"/queues/{queue}/hold", {"reason": "search the hutch"})
+    (held,) = await list_waiting(api)
+    assert (summary_of(held), held["why"]) == (("held_queue", "Queue", queue, "Tonight"), "search the hutch")
+    assert commands(held) == ["resume_queue", "retire_queue"]
+    await api.execute(f"/queues/{queue}/remove-item", {"item_id": str(item_id), "reason": "no sample"})
+    await api.execute(f"/queues/{queue}/resume", {})
+    assert await list_waiting(api) == []
+
+
+async def fail_run(line: Beamline) -> str:
+    """A run that its own conduct aborted."""
+    run = await line.start_run()
+    await execute_as_service(line.api, AbortRun(reason="phase Scan: the camera is off", conduct_id=uuid4()), run)
+    return run
+
+
+async def test_a_failed_run_waits_until_somebody_wrote_a_note_or_looked(line: Beamline) -> None:
+    api = line.api
+    asked_for = await line.start_run()
+    await api.execute(f"/runs/{asked_for}/abort", {"reason": "wrong sample"})
+    looked_at, noted = await fail_run(line), await fail_run(line)
+    failed = await list_waiting(api)
+    assert list(map(summary_of, failed)) == [("failed_run", "Run", id, "Load step 1") for id in (looked_at, noted)]
+    assert failed[0]["why"] == "phase Scan: the camera is off"
+    assert commands(failed[0]) == ["acknowledge_run", "append_run_logbook_entries", "get_run_conduct"]
+    await api.execute(f"/runs/{looked_at}/acknowledge")
+    author = (await api.get(f"/runs/{looked_at}/history")).json()["items"][-1]
+    assert author["event_type"] == "RunAcknowledged"
+    await api.execute(f"/runs/{noted}/logbook", {"entries": [{"event_id": str(new_id()), "text": "Cable replaced."}]})
+    assert await list_waiting(api) == []
+    live = await line.start_run()
+    assert refusal(await api.post(f"/runs/{live}/acknowledge")) == (409, "RunCannotAcknowledgeError")
+
+
+async def conduct_and_end(api: Api, asset_id: str, **result: Any) -> str:
+    """A procedure whose conduct ended with this result."""
+    procedure = await api.create("/procedures", {"name": "Align", "kind": "alignment", "target_asset_ids": [asset_id]})
+    accepted = await api.post(f"/procedures/{procedure}/conduct", {"steps": [STEP], "wait": 0})
+    own = {"procedure_id": procedure, "conduct_id": accepted.json()["conduct_id"], "command_name": "ConductProcedure"}
+    await execute_as_service(api, RecordConductEnd(result=ConductResult.model_validate({**own, **result})), procedure)
+    return procedure
+
+
+async def test_a_closing_step_that_failed_waits_until_somebody_looked(line: Beamline) -> None:
+    shutter = {"step_index": 0, "source_kind": "setpoint", "target": "bl7:shutter", "error_class": "ControlTimeoutError"}
+    ended = {"succeeded": True, "closing_failures": [{**shutter, "message": "It did not close."}]}
+    procedure = await conduct_and_end(line.api, line.camera_id, **ended)
+    (open,) = await list_waiting(line.api, kind="closing_failed")
+    assert summary_of(open) == ("closing_failed", "Procedure", procedure, "Align")
+    assert open["why"] == "Closing step of bl7:shutter failed: It did not close."
+    assert commands(open) == ["acknowledge_procedure", "get_procedure_conduct"]
+    await line.api.execute(f"/procedures/{procedure}/acknowledge")
+    assert await list_waiting(line.api, kind="closing_failed") == []
+
+
+@pytest.mark.parametrize("way", ["abort", "hold", "truncate", "complete"])
+async def test_a_lost_conduct_waits_until_somebody_acts_and_is_nowhere_said_to_run(line: Beamline, way: str) -> None:
+    api = line.api
+    lost = await conduct_and_end(api, line.camera_id, succeeded=False, failure=LOST)
+    (open,) = await list_waiting(api, asset_id=line.unit_id)
+    assert (summary_of(open), open["why"]) == (("lost_conduct", "Procedure", lost, "Align"), LOST.message)
+    assert commands(open) == ["get_procedure_conduct", "conduct_from_procedure", "abort_procedure"]
+    assert open["commands"][0]["method"] == "GET"
+    now = (await api.get(f"/assets/{line.unit_id}/now")).json()
+    (found,) = now["lost"]
+    assert (found["procedure_id"], found["since"], found["resumed_by"]) == (lost, open["since"], "conduct_from_procedure")
+    assert (await api.get(f"/procedures/{lost}")).json()["lost"]
+    assert [one["lost"] for one in (await api.get("/procedures", status="Running")).json()["items"]] == [True]
+    await api.execute(f"/procedures/{lost}/{way}", {} if way == "complete" else {"reason": "looked at it"})
+    assert [one["kind"] for one in await list_waiting(api)] == (["held_procedure"] if way == "hold" else [])
+    assert (await api.get(f"/assets/{line.unit_id}/now")).json()["lost"] == []
+    assert not (await api.get(f"/procedures/{lost}")).json()["lost"]
+
+
+async def test_a_copy_that_was_found_wrong_waits_until_it_is_right_or_gone(line: Beamline) -> None:
+    api = line.api
+    dataset = await register_dataset(api, name="Darks of Monday")
+    wrong, said = await register_copy(api, dataset), await register_copy(api, dataset)
+    await api.execute(f"/distributions/{said}/mark-stale", {"reason": "disk array lost"})
+    reading = ByteReading(verifier_kind="PosixChecksum", digest="0" * 64, byte_size=7)
+    found = CompleteAttestation(distribution_id=UUID(wrong), reading=reading)
+    await api.runtime.service.execute(found, Caller.system(uuid4()))
+    (open,) = await list_waiting(api)
+    assert summary_of(open) == ("wrong_copy", "Distribution", wrong, "Darks of Monday")
+    assert open["why"].endswith(": The bytes were read, and have another checksum than the dataset.")
+    assert [(one["name"], one["arguments"]) for one in open["commands"]] == [
+        ("discard_distribution", {"distribution_id": wrong}),
+        ("record_attestation", {"dataset_id": dataset, "distribution_id": wrong}),
+    ]
+    await verify_copies(api, wrong)
+    assert await list_waiting(api) == []

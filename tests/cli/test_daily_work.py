@@ -92,8 +92,9 @@ async def test_everything_is_held_with_one_command_and_stopped_by_name(daily_ser
     assert {one["status"] for one in await daily_service.answer("ps") if one["kind"] == "run"} == {"Running"}
     everything = await daily_service.answer("hold-everything", "--reason", "smoke in the hutch")
     assert run_id in {one["id"] for one in everything["held"]}
-    assert everything["refused"] == []
+    assert (everything["refused"], everything["still_armed"]) == ([], [])
     again = (await daily_service.baton("hold-everything", "--on", UNIT)).stdout.splitlines()
+    assert again[0].startswith("Nothing further was held; nothing left in scope starts by itself; held before: ")
     assert "was held already: run 'Load step 2'" in again
     for _ in "12":
         daily_service.pauses.end()

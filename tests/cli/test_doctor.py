@@ -387,7 +387,7 @@ class TestConducts:
         return doctor("conducts", DATABASE_URL=database_url, TEMPORAL_ADDRESS=address).lines["conducts"]
 
     def test_those_that_are_heard_of_are_well(self, doctor: Doctor, database_url: str) -> None:
-        assert self.report_line(doctor, database_url) == ("ok", "No conduct is live.")
+        assert self.report_line(doctor, database_url) == ("ok", "No conduct is live, and none was lost.")
         self.insert_conduct(database_url, "Ended", 9000, 8000)
         self.insert_conduct(database_url, "Opened", 2)
         self.insert_conduct(database_url, "Walking", 9000, 3, of="run")

@@ -405,6 +405,7 @@ class TestClaims:
         async with tested_store.store.session() as session:
             assert await session.holders("name", ["gate", "unclaimed"]) == {"gate": first}
             assert await session.holders("code", ["gate"]) == {"gate": second}
+            assert (await session.all_holders("name"), await session.all_holders("unheard")) == ((first,), ())
 
     async def test_of_many_rivals_for_one_key_one_wins(self, tested_store: StoreUnderTest) -> None:
         ids = [new_id() for _ in range(8)]

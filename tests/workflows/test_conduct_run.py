@@ -28,8 +28,9 @@ from baton.domain.operation.steering.steered_conduct import (
 from baton.domain.registry import REGISTRY
 from baton.domain.run.conduct import ConductRun
 from baton.domain.run.messages import PhaseRequest, phase_conduct_id, run_workflow_id
-from baton.domain.run.run import AbortRun, CompleteRun, HoldRun, RunAborted, RunHeld, RunStatus, StopRun
+from baton.domain.run.run import FAILED_RUNS, AbortRun, CompleteRun, HoldRun, RunAborted, RunHeld, RunStatus, StopRun
 from baton.domain.run.start import ResumeRun
+from baton.domain.run.waiting import ListWaiting, WaitingKind
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP
@@ -244,6 +245,13 @@ async def test_aborting_the_run_cancels_the_phase_and_closes_nothing(series: Sta
     assert (await stack.procedure(second)).status is ProcedureStatus.DEFINED
     assert stack.control.writes == []
     assert (await series.event_types())[-2:] == ["RunAborted", "RunConducted"]
+    assert not await waits_for_a_look(series), "somebody asked for that end"
+
+
+async def waits_for_a_look(series: StartedRun) -> bool:
+    """Tell whether the run is listed as one that failed."""
+    async with series.stack.runtime.store.session() as session:
+        return series.run_id in await session.all_members(FAILED_RUNS)
 
 
 async def test_stopping_the_run_ends_the_phase_at_its_next_step_and_closes(series: StartedRun) -> None:
@@ -314,6 +322,7 @@ async def test_the_first_phase_that_fails_aborts_the_run_and_the_rest_is_left(se
     assert aborted.reason == "phase B: setpoint[0] b failed: ControlWriteRejectedError: b refuses to be written."
     assert aborted.actuation_kind == "Physical"
     assert (await stack.procedure(third)).status is ProcedureStatus.DEFINED
+    assert await waits_for_a_look(series)
 
 
 async def test_a_gate_that_stays_closed_holds_the_run_and_is_asked_again_when_it_is_resumed(series: StartedRun) -> None:
@@ -478,7 +487,7 @@ async def test_a_conduct_that_the_engine_has_lost_leaves_its_phase_to_go_on_and_
     series: StartedRun,
 ) -> None:
     stack = series.stack
-    first, _ = await start_two_phases(series, OPEN_GATE, rows=0)
+    first, second = await start_two_phases(series, OPEN_GATE, rows=0)
     await series.wait_until_conducted(first)
     conduct_id = (await series.run()).live_conduct_id
     assert conduct_id is not None
@@ -490,6 +499,16 @@ async def test_a_conduct_that_the_engine_has_lost_leaves_its_phase_to_go_on_and_
     await stack.plant.write("gate", 1)
     await stack.wait_for_status(first, ProcedureStatus.COMPLETED)
     assert await runtime.run_conducts.answer(conduct_id) == result
+    (waiting,) = (await stack.ask(ListWaiting(kind=(WaitingKind.LOST_CONDUCT,)))).items
+    assert (waiting.id, waiting.about, waiting.name) == (series.run_id, "Run", (await series.run()).name)
+    assert [(one.name, one.arguments.get("procedure_ids")) for one in waiting.commands] == [
+        ("get_run_conduct", None),
+        ("conduct_run", [str(second)]),
+        ("abort_run", None),
+    ]
+    assert (await series.conduct(second)).body["succeeded"]
+    run = await series.run()
+    assert (run.status, run.lost) == (RunStatus.COMPLETED, False)
 
 
 async def test_a_conduct_that_nobody_began_in_time_is_given_up_and_the_run_stands_where_it_stood(

@@ -8,7 +8,7 @@ import pytest
 
 from baton.application.conduct.conduct_work import Reconciler
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
 from baton.domain.operation.conduct.messages import conduct_workflow_id
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress
 from baton.domain.operation.procedure.endings import AbortProcedure, TruncateProcedure
@@ -65,7 +65,9 @@ async def phase_of(stack: ConductStack, id: UUID) -> ConductPhase:
     return ConductPhase((await progress_of(stack, id)).phase)
 
 
-async def test_a_conduct_that_the_engine_has_lost_is_said_to_be_lost_and_keeps_its_status(stack: ConductStack) -> None:
+async def test_a_conduct_that_the_engine_has_lost_is_said_to_be_lost_and_can_be_taken_up_from_where_it_was(
+    stack: ConductStack,
+) -> None:
     id = await start_waiting_conduct(stack)
     await reconciler(stack).compare()
     assert (await stack.procedure(id)).live_conduct_id is not None, "the engine knows it"
@@ -77,7 +79,12 @@ async def test_a_conduct_that_the_engine_has_lost_is_said_to_be_lost_and_keeps_i
     assert ended.result.failure.error_class == "ConductLost"  # type: ignore[attr-defined]
     await reconciler(stack).compare()
     assert (await stack.events(id))[-1] == ended, "it is lost once"
-    await stack.do(AbortProcedure(reason="lost"), id)
+    assert procedure.lost
+    await stack.plant.write("gate", 1)
+    await stack.do(ConductFromProcedure(wait=60), id)
+    procedure = await stack.procedure(id)
+    assert (procedure.status, procedure.lost) == (ProcedureStatus.COMPLETED, False)
+    assert stack.control.writes == [("a", 1)], "what was done is not done again"
 
 
 async def test_a_conduct_that_nobody_began_in_time_is_aborted_untouched(stack: ConductStack) -> None:

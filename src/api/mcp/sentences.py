@@ -82,8 +82,8 @@ def _known_form(answer: Answer) -> str | None:
             return _phases_sentence(answer, phases)
         case {"passed": bool(passed), "gates": Sequence() as gates}:
             return _gates_sentence(passed, gates)
-        case {"held": Sequence() as held, "refused": Sequence() as refused}:
-            return _held_sentence(held, refused)
+        case {"message": str(message), "held": _, "still_armed": _}:
+            return message
         case {"waiting": bool(waiting), "evidence": _}:
             number = answer.get("question")
             asked = f"The conduct waits for advice; the question has number {number}."
@@ -136,13 +136,6 @@ def _gates_sentence(passed: bool, gates: Sequence[Answer]) -> str:
     if not closed:
         return f"It may not start or go on now, although {len(gates)} gates are open."
     return f"{_count(len(closed), 'gate')} of {len(gates)} closed, first {closed[0].get('gate')}: {closed[0].get('detail')}"
-
-
-def _held_sentence(held: Sequence[Answer], refused: Sequence[Answer]) -> str:
-    if not held and not refused:
-        return "Nothing was live, so nothing had to be held."
-    text = f"{len(held)} held or asked to hold, {len(refused)} refused"
-    return f"{text}, first {refused[0].get('name')}: {refused[0].get('detail')}" if refused else f"{text}."
 
 
 def _work_sentence(answer: Answer, state: str) -> str:

@@ -27,7 +27,7 @@ an answer begins with a sentence that says what came of the call. Commands take 
 the same key and it is carried out once; with dry_run they only say what they would record. A command answers its log \
 position in _meta as baton/position; give it to a list as min_position and the list shows what you did. A refusal says in \
 detail what to do about it, and carries a machine-readable code and, where there is one, a reason. Where something looks \
-unsafe, hold_everything holds all work that you may hold."""
+unsafe, hold_everything holds all work that you may hold, queues and schedules too."""
 
 MIN_INCREMENT = 0.001
 

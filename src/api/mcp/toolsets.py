@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from baton.application.settings import McpToolset
 
 HALTING = ("hold_everything", "hold_run", "stop_run", "abort_run", "hold_procedure", "abort_procedure")
-"""The tools that halt work; every set that can start or resume anything has them."""
+"""The tools that halt work; every set that can start or resume anything has them, and each has the first."""
 
 TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
     McpToolset.OPERATOR: frozenset(
@@ -16,8 +16,8 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
             *("start_run", "conduct_run", "resume_run", "adjust_run", "append_run_logbook_entries"),
             *("list_recipes", "get_recipe", "list_procedures", "register_procedure_from_recipe", "preflight_procedure"),
             *("conduct_procedure", "conduct_from_procedure", "get_procedure_conduct", "resolve_procedure_step"),
-            *("list_assets", "get_asset", "read_signals", "list_subjects"),
-            *("list_queues", "get_queue", "add_queue_items"),
+            *("list_assets", "read_signals", "list_subjects"),
+            *("list_queues", "get_queue", "add_queue_items", "hold_queue"),
         )
     ),
     McpToolset.STEERING: frozenset(
@@ -32,6 +32,7 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
     ),
     McpToolset.AUDITOR: frozenset(
         (
+            "hold_everything",
             *("get_my_access", "get_beamline_now", "list_waiting", "list_events"),
             *("list_runs", "get_run", "get_run_history", "get_run_conduct"),
             *("list_run_logbook_entries", "list_run_observations"),

@@ -22,6 +22,7 @@ from baton.domain.operation.conduct.conduct import options_of
 from baton.domain.operation.conduct.estimates import remaining_text
 from baton.domain.operation.conduct.messages import ConductOrder, reason_of
 from baton.domain.operation.conduct.progress import ConductPhase, OpenedConduct, OpenedRunConduct, RunWaitingFor
+from baton.domain.operation.conduct.results import CONDUCT_LOST
 from baton.domain.operation.conduct.views import LOOPS, progress_text
 from baton.domain.operation.procedure.endings import EXPIRED, LOST, RecordConductEnd, lost_result
 from baton.domain.operation.procedure.procedure import MODES, Procedure, ProcedureConducted
@@ -315,7 +316,7 @@ class Reconciler:
                 pass
 
     async def _give_up(self, work: ConductWork, conduct: LiveConduct, *, expired: bool) -> None:
-        because = "ConductStartExpired" if expired else "ConductLost"
+        because = "ConductStartExpired" if expired else CONDUCT_LOST
         try:
             await work.give_up(conduct.conduct_id, expired=expired)
         except Conflict as refusal:

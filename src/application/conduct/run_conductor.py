@@ -283,7 +283,7 @@ class RunConductor:
                 assert failure is not None, "there is a reason"
                 return HoldRun(reason=reason_of(failure))
             case Leads.ABORT:
-                return AbortRun(reason=await self._abort_reason(plan, outcome))
+                return AbortRun(reason=await self._abort_reason(plan, outcome), conduct_id=plan.opened.conduct_id)
             case Leads.STAY | Leads.NOTHING:
                 raise AssertionError("what has ended is not ended again")
 

@@ -33,7 +33,8 @@ class Firings:
 
     async def open(self, due: DueFiring) -> FiringVerdict:
         """Open the conduct of a firing, unless the schedule does not fire now; a refusal is recorded. Until its conduct is
-        open a firing is judged anew at every try: none acts late, or for a schedule that is held."""
+        open a firing is judged anew at every try: none acts late, or for a schedule that is held; where that is held at the
+        same moment, so is what was opened."""
         schedule = await load_state(self.store, Schedule, due.schedule_id)
         if schedule is None or not await self._is_asked_for(due):  # the engine may know more than the record
             return FiringVerdict.IDLE
@@ -54,6 +55,9 @@ class Firings:
             raise
         except Refusal as refusal:
             return await self._record_refused(schedule, launch, due, refusal)
+        now = await load_state(self.store, Schedule, due.schedule_id)
+        if now is not None and not fires(now, due):
+            await self.launches.hold(launch, now.last_status_reason, system_caller(due))
         return await self._record_opened(launch, due)
 
     async def _follows(self, schedule: Schedule, due: DueFiring) -> bool:

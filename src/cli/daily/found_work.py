@@ -26,6 +26,7 @@ class FoundWork:
     status: str
     since: datetime | None = None
     parent_run_id: UUID | None = None
+    lost: bool = False  # whether the engine lost its conduct
 
     @property
     def target(self) -> dict[str, Any]:
@@ -83,10 +84,15 @@ def live_work(client: "Baton") -> Iterator[FoundWork]:
 def found_run(row: Any) -> FoundWork:
     """Return a run of a list."""
     since = row.running_since if row.status == "Running" else row.updated_at
-    return FoundWork("run", row.run_id, row.name, row.status, since)
+    return FoundWork("run", row.run_id, row.name, row.status, since, lost=is_lost(row))
 
 
 def found_procedure(row: Any) -> FoundWork:
     """Return a procedure of a list."""
     since = row.last_status_changed_at or row.registered_at
-    return FoundWork("procedure", row.procedure_id, row.name, row.status, since, row.parent_run_id)
+    return FoundWork("procedure", row.procedure_id, row.name, row.status, since, row.parent_run_id, is_lost(row))
+
+
+def is_lost(row: Any) -> bool:
+    """Return whether something is Running on the record alone, since the engine lost its conduct."""
+    return bool(row.lost) and row.status == "Running"

@@ -53,7 +53,9 @@ def status_lines(now: "BeamlineNow") -> Iterator[str]:
     for conduct in now.conducts:
         if conduct.run_id not in {run.run_id for run in now.runs}:
             yield field_line("conduct", f"{conduct.name}: {conduct.message}, by {value_text(conduct.started_by_name)}")
-    if not now.runs and not now.conducts:
+    for lost in now.lost:
+        yield field_line("conduct", f"{lost.name}: {in_colour('Lost')} since {local_time(lost.since)}. {lost.message}")
+    if not now.runs and not now.conducts and not now.lost:
         yield field_line("run", "nothing is live")
     for permit in now.permits:
         seen = "never observed" if permit.observation_age is None else f"seen {age_text(permit.observation_age)} ago"
@@ -81,7 +83,7 @@ def run_lines(run: Any, now: datetime) -> Iterator[str]:
     phase = None if run.phase is None else f"phase {run.phase.number} of {run.phase.count} ({run.phase.name})"
     closing = "closing step" if run.step is not None and run.step.closing else "step"
     step = None if run.step is None else f"{closing} {run.step.number} of {run.step.count}"
-    parts = (in_colour(run.status), phase, step, remaining_text(run.estimate))
+    parts = (in_colour("Lost" if run.lost else run.status), phase, step, remaining_text(run.estimate))
     yield field_line("run", f"{run.name}: {', '.join(part for part in parts if part)}")
     age = age_text(now - run.started_at)
     yield field_line("", f"{run.plan_name}, started {age} ago by {value_text(run.started_by_name)}, {run.run_id}")

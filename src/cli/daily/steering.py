@@ -58,7 +58,7 @@ def hold_everything(
     reason: Reason = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Hold every live run and conduct that you may hold, at once; exits with 1 where one of them was refused."""
+    """Hold every queue, schedule, run and conduct that you may hold, at once; exits with 1 where one was refused."""
     scope = {} if on is None else {"asset_id": on}
     answer = session.client.call("hold_everything", dry_run=dry_run, reason=reason or f"everything held {BY_HAND}", **scope)
     if dry_run:
@@ -88,13 +88,15 @@ def pending_text(work: FoundWork, status: str, operation: str) -> str:
 
 
 def held_lines(answer: Any) -> Iterator[str]:
-    """Yield what was held and what was not."""
+    """Yield what was held and what was not, and first what that comes to."""
+    yield answer.message
     for one in answer.held:
         yield f"{'was held already' if one.already else 'asked to hold'}: {one.kind} {one.name!r}"
     for one in answer.refused:
         yield f"refused: {one.kind} {one.name!r}: {one.detail}"
-    if not answer.held and not answer.refused:
-        yield "Nothing was live."
+    for one in answer.still_armed:
+        names = " or ".join(one.who_can) or "nobody that is known"
+        yield f"can still start by itself: {one.kind} {one.name!r}; {names} can hold it"
 
 
 def dry_run_lines(answer: Any) -> Iterator[str]:

@@ -21,6 +21,7 @@ COLOURS = {
     "NotPermitted": "red",
     "Unavailable": "red",
     "Aborted": "red",
+    "Lost": "red",
     "Failed": "red",
     "Refused": "red",
 }

@@ -124,11 +124,17 @@ def ps(session: ServiceSession) -> None:
     """List every run and procedure that is live, and how far it is."""
     rows = [(work, progress_text(session, work)) for work in in_order(list(live_work(session.client)))]
     document = [
-        {"kind": work.kind, "id": work.id, "name": work.name, "status": work.status, "since": work.since, "progress": text}
+        {"kind": work.kind, "id": work.id, "name": work.name, "status": shown_status(work), "since": work.since}
+        | {"progress": text}
         for work, text in rows
     ]
-    shown = [(work.kind, work.name, work.status, work.since, text, work.id) for work, text in rows]
+    shown = [(work.kind, work.name, shown_status(work), work.since, text, work.id) for work, text in rows]
     session.show(document, table_lines(("KIND", "NAME", "STATUS", "SINCE", "PROGRESS", "ID"), shown, "Nothing is live."))
+
+
+def shown_status(work: FoundWork) -> str:
+    """Return the state of live work; what the engine lost does not run."""
+    return "Lost" if work.lost else work.status
 
 
 def in_order(works: Sequence[FoundWork]) -> Iterator[FoundWork]:
@@ -142,7 +148,10 @@ def in_order(works: Sequence[FoundWork]) -> Iterator[FoundWork]:
 
 
 def progress_text(session: ServiceSession, work: FoundWork) -> str | None:
-    """Return how far live work is, in words."""
+    """Return how far live work is, in words; of what was lost, what to do about it."""
+    if work.lost:
+        go_on = f"baton resume {work.id}, or " if work.kind == "procedure" else ""
+        return f"the engine does not know its conduct any more: look at the equipment, then {go_on}baton abort {work.id}"
     if work.kind == "procedure":
         view = session.client.call("get_procedure_conduct", procedure_id=work.id)
         return None if view.conduct_id is None else str(view.message)

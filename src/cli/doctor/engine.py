@@ -20,7 +20,10 @@ from baton.application.settings import Settings
 from baton.cli.doctor import CheckResult, ok, warning, wrong
 from baton.cli.doctor.database import remedy_for_unled
 from baton.cli.startup import one_line
+from baton.domain.operation.conduct.progress import LOST_CONDUCTS
+from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.operation.schedule.schedule import RETIRED, Schedule
+from baton.domain.run.run import LIVE_RUNS, RUNNING, Run
 from baton.infrastructure.postgres.leadership import SCHEDULES_LOCK, is_led
 from baton.infrastructure.postgres.pool import Connection
 from baton.infrastructure.postgres.projections import read_states
@@ -49,6 +52,7 @@ FROM (
 WHERE phase <> 'Ended' ORDER BY started_at
 """
 MEND = "read the worker's log and mend that"
+TAKE_UP = "look at the equipment, then take it up with conduct_from_procedure, or end it with abort_procedure or abort_run"
 READ = "look again in a moment, and if they stay so read the worker's log for `schedule_not_kept` and `schedules_not_kept`"
 
 
@@ -142,10 +146,23 @@ async def examine_conducts(connection: Connection, client: Client | None) -> Che
         (untaken, f"No worker has taken up the conduct of {{}}; {limit}."),
         (silent, f"Nothing is heard of the conduct of {{}}; see that a worker and Temporal run and it goes on, or {end}."),
         (stalled, f"The conduct of {{}} fails to go on again and again; {MEND}, or {end}."),
+        (await load_lost(connection), f"The engine does not know of the conduct of {{}} any more; {TAKE_UP}."),
     ]
     if sentences := [sentence.format(shorten(conducts)) for conducts, sentence in remedies if conducts]:
         return wrong(" ".join(sentences))
-    return ok(f"{len(live)} live, each heard of." if live else "No conduct is live.")
+    return ok(f"{len(live)} live, each heard of." if live else "No conduct is live, and none was lost.")
+
+
+async def load_lost(connection: Connection) -> list[str]:
+    """Return the runs and procedures that are Running on the record alone, since the engine lost their conducts."""
+    lost = []
+    for kind, look_up in (("Run", LIVE_RUNS), ("Procedure", LOST_CONDUCTS)):
+        rows = await (await connection.execute("SELECT stream_id FROM lookups WHERE kind = %s", [look_up])).fetchall()
+        async for _, state in read_states(connection, kind, [id for (id,) in rows]):
+            assert isinstance(state, Run | Procedure)
+            if state.lost and state.status == RUNNING:
+                lost.append(f"{kind.lower()} {state.id}")
+    return lost
 
 
 async def examine_work(connection: Connection, client: Client, what: str, workflow: str, query: str) -> CheckResult:

@@ -1,6 +1,7 @@
 """Halt: everything that is live, to be stopped or aborted; the halt bar leads here from pages about no single run."""
 
 from baton.console.desk import Desk
+from baton.console.display import shown_status
 from baton.console.page import Context, page
 from baton.console.verbs import form_href
 from baton.domain.contexts import REGISTRY
@@ -20,11 +21,17 @@ async def load_live(desk: Desk) -> Context:
     for status in ("Running", "Held"):
         for one in (await desk.ask(ListRuns, status=status, order="desc"))["items"]:
             href = form_href(REGISTRY.operations[f"{verb}_run"], one["run_id"], back="/console/halt?verb=" + verb)
-            work.append({"kind": "Run", "id": one["run_id"], "name": one["name"], "status": one["status"], "href": href})
+            work.append({"kind": "Run", "id": one["run_id"], "name": one["name"], "status": shown_status(one), "href": href})
     for one in (await desk.ask(ListProcedures, status="Running", order="desc"))["items"]:
         if verb == "abort" and one.get("parent_run_id") is None:
             href = form_href(REGISTRY.operations["abort_procedure"], one["procedure_id"], back="/console/halt?verb=abort")
             work.append(
-                {"kind": "Procedure", "id": one["procedure_id"], "name": one["name"], "status": one["status"], "href": href}
+                {
+                    "kind": "Procedure",
+                    "id": one["procedure_id"],
+                    "name": one["name"],
+                    "status": shown_status(one),
+                    "href": href,
+                }
             )
     return {"verb": verb, "label": VERBS[verb], "work": work}

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from baton.console.desk import Desk, query_named
+from baton.console.display import STOP
 from baton.console.page import SECOND, Context, MenuGroup, page
 from baton.console.pages.queue import queue_tiles
-from baton.console.pages.waiting import SHARED
+from baton.console.pages.waiting import SHARED, look_of_kind
 from baton.console.step_window import StepLine, step_line
 from baton.domain.equipment.asset_views import ListAssets
 from baton.domain.operation.conduct.step_list import ListProcedureSteps
@@ -68,10 +69,11 @@ async def load_subjects(desk: Desk, runs: Sequence[dict[str, Any]]) -> dict[str,
     return {id: view["name"] for id, view in zip(ids, found, strict=True) if view is not None}
 
 
-@now.region("waiting", asks=[ListWaiting], watches=WATCHED, every=10.0)
+@now.region("waiting", asks=[ListWaiting], watches=(*WATCHED, "Queue", "Distribution"), every=10.0)
 async def load_waiting(desk: Desk) -> Context:
     page = await desk.ask(ListWaiting, kind=SHARED, asset_id=desk.query.get("beamline"), limit=6)
-    return {"items": page["items"], "more": page["next_cursor"] is not None}
+    items = [{**item, "look": look_of_kind(item["kind"])} for item in page["items"]]
+    return {"items": items, "more": page["next_cursor"] is not None, "urgent": any(one["look"] == STOP for one in items)}
 
 
 @now.region("queues", asks=[], watches=["Queue"])

@@ -62,7 +62,7 @@ def columns_of(aggregate: Aggregate[Any], items: list[Mapping[str, Any]]) -> lis
     if not items:
         return []
     first, named = items[0], name_field(aggregate)
-    skipped = {aggregate.id_name, named, aggregate.axis, "id"}
+    skipped = {aggregate.id_name, named, aggregate.axis, "id", "lost"}
     plain = [
         name
         for name in first

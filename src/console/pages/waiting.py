@@ -1,34 +1,37 @@
 """Waiting for a person: everything that nobody but a person can take on, each with the verbs that do."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from baton.console.desk import Desk
-from baton.console.display import words_of
+from baton.console.display import LOOK, STOP, words_of
 from baton.console.page import Context, MenuGroup, frame_region, page
-from baton.console.verbs import VerbButton, verb_button
+from baton.console.verbs import VerbButton, form_href, verb_button
 from baton.domain.contexts import REGISTRY
+from baton.domain.registry import Operation
+from baton.domain.run.logbooks import AppendRunLogbookEntries
 from baton.domain.run.waiting import ListWaiting, WaitingKind
 
-KINDS = {
-    WaitingKind.HELD_RUN: "Run",
-    WaitingKind.HELD_PROCEDURE: "Procedure",
-    WaitingKind.UNKNOWN_OUTCOME: "Procedure",
-    WaitingKind.SUPPLY_RECOVERING: "Supply",
-    WaitingKind.CLEARANCE_IN_REVIEW: "Clearance",
-    WaitingKind.CAUTION_PROPOSAL: "Decision",
-    WaitingKind.REFUSED_FIRING: "Schedule",
-}  # What each kind of item is about that waits for everybody; proposals wait for those who may approve them.
-SHARED = tuple(KINDS)
+SHARED = tuple(kind for kind in WaitingKind if kind is not WaitingKind.PROPOSAL)
+"""The kinds that wait for everybody; proposals wait for those who may approve them."""
 SENTENCES = {
+    WaitingKind.LOST_CONDUCT: "Nobody conducts it any more; look at the equipment, then take it up, or abort it.",
     WaitingKind.HELD_RUN: "A run is held; it goes on when somebody resumes it.",
     WaitingKind.HELD_PROCEDURE: "A procedure is held; it goes on when somebody resumes it.",
     WaitingKind.UNKNOWN_OUTCOME: "A step may or may not have been done; look at the hardware and say which.",
+    WaitingKind.CLOSING_FAILED: "What should have led to a safe state was not done; look at the equipment and say so.",
+    WaitingKind.FAILED_RUN: "A run failed; write a note about it, or say that you have looked at it.",
+    WaitingKind.HELD_QUEUE: "A queue is held; it starts nothing until somebody resumes it.",
+    WaitingKind.BLOCKED_QUEUE_ITEM: "A queue waits for a gate that somebody must open.",
+    WaitingKind.WRONG_COPY: "A copy has other bytes than it should have; check it again, or discard it.",
     WaitingKind.SUPPLY_RECOVERING: "A supply is coming back; somebody must declare it good.",
     WaitingKind.CLEARANCE_IN_REVIEW: "A clearance is on its way into force.",
     WaitingKind.CAUTION_PROPOSAL: "An agent proposes a caution.",
     WaitingKind.REFUSED_FIRING: "A schedule fired and was refused.",
 }
+URGENT = frozenset({WaitingKind.LOST_CONDUCT, WaitingKind.CLOSING_FAILED, WaitingKind.UNKNOWN_OUTCOME})
+"""The kinds in which equipment may stand otherwise than anybody thinks; they are shown red."""
 
 waiting = page(
     "/waiting",
@@ -39,7 +42,7 @@ waiting = page(
 )
 
 
-WATCHED = ("Run", "Procedure", "Supply", "Clearance", "Decision", "Schedule", "Caution")
+WATCHED = ("Run", "Procedure", "Supply", "Clearance", "Decision", "Schedule", "Caution", "Queue", "Distribution")
 COUNTED = 20  # more are not counted
 
 
@@ -62,13 +65,41 @@ async def load_items(desk: Desk) -> Context:
         ListWaiting, kind=wanted, cursor=desk.query.get("cursor"), asset_id=desk.query.get("beamline") or None
     )
     items = [
-        {**item, "about": KINDS[item["kind"]], "sentence": SENTENCES[item["kind"]], "buttons": resolving_verbs(item, desk)}
+        {
+            **item,
+            "look": look_of_kind(item["kind"]),
+            "sentence": SENTENCES[item["kind"]],
+            "buttons": resolving_verbs(item, desk),
+        }
         for item in page["items"]
     ]
     kinds = [(one.value, words_of(one.value)) for one in SHARED]
     return {"items": items, "next_cursor": page["next_cursor"], "kinds": kinds, "kind": kind}
 
 
+def look_of_kind(kind: str) -> str:
+    """Return how something that waits looks."""
+    return STOP if kind in URGENT else LOOK
+
+
 def resolving_verbs(item: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
-    """Return the buttons of the commands that resolve something that waits."""
-    return [verb_button(REGISTRY.operations[one["name"]], desk, None, item["id"]) for one in item["commands"]]
+    """Return the buttons of the commands that resolve something that waits, filled in as far as is known."""
+    found = [(REGISTRY.operations[one["name"]], one["arguments"]) for one in item["commands"]]
+    return [filled_button(operation, arguments, desk) for operation, arguments in found if operation.kind == "command"]
+
+
+def filled_button(operation: Operation, arguments: Mapping[str, Any], desk: Desk) -> VerbButton:
+    """Return the button of a command whose form is filled in with arguments; those that are lists are chosen there."""
+    fields = {name: value for name, value in arguments.items() if not isinstance(value, list)}
+    if operation is AppendRunLogbookEntries.operation:
+        fields["entries._count"] = 1
+    button = verb_button(operation, desk, None, None)
+    return replace(button, label=LABELS.get(operation.name, button.label), href=form_href(operation, **fields))
+
+
+LABELS = {
+    "acknowledge_run": "I have looked at it",
+    "acknowledge_procedure": "I have looked at it",
+    "append_run_logbook_entries": "Write a note",
+    "record_attestation": "Check again",
+}  # What stands on buttons whose verb says too little here.

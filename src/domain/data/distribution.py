@@ -78,6 +78,7 @@ class Distribution(State):
     marked_stale_by: UUID | None = None
     stale_reason: FreeText | None = None
     overwritten_by_distribution_id: UUID | None = None  # The copy with other bytes that is at its address now.
+    stale_trigger: TriggerSource | None = None  # Whether somebody said so, or its bytes were read.
     discarded_at: datetime | None = None
     discarded_by: UUID | None = None
     discard_reason: FreeText | None = None
@@ -137,7 +138,7 @@ def evolve(
         case DistributionMarkedStale():
             stale = copy_with(distribution, status=STALE, marked_stale_at=at, marked_stale_by=event.marked_stale_by)
             by = event.overwritten_by_distribution_id
-            return copy_with(stale, stale_reason=event.reason, overwritten_by_distribution_id=by)
+            return copy_with(stale, stale_reason=event.reason, overwritten_by_distribution_id=by, stale_trigger=event.trigger)
         case DistributionDiscarded():
             discarded = copy_with(distribution, status=DISCARDED, discarded_at=at, discarded_by=event.discarded_by)
             return copy_with(discarded, discard_reason=event.reason)
@@ -376,7 +377,7 @@ def copies_of(dataset_id: UUID) -> Reads[tuple[Distribution, ...]]:
     return tuple((yield from find_all(Distribution, (yield from members_of(COPIES, dataset_id)))).values())
 
 
-distribution.get(hidden=["created_at"])
+distribution.get(hidden=["created_at", "stale_trigger"])
 DistributionSummary = Summary.from_state(
     distribution,
     "dataset_id supply_id uri checksum byte_size encoding access_protocol status registered_at registered_by verified_at "

@@ -17,8 +17,8 @@ from baton.domain.equipment.asset_tree import (
     load_root_scope,
 )
 from baton.domain.kernel import Call, Query, Value
-from baton.domain.run.live_views import ConductNow, RunNow, describe_live_work
-from baton.domain.run.live_work import LiveWork, load_live_work
+from baton.domain.run.live_views import ConductNow, LostNow, RunNow, describe_live_work, lost_now
+from baton.domain.run.live_work import LiveWork, load_live_work, load_lost_work
 from baton.domain.safety.coverage import clearances_in_force
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.ports import Deployment, Ports
@@ -104,6 +104,7 @@ class BeamlineNow(Value):
     cautions: tuple[AcknowledgedCaution, ...]
     runs: tuple[RunNow, ...]
     conducts: tuple[ConductNow, ...]
+    lost: tuple[LostNow, ...]
     worker: WorkerNow
 
 
@@ -116,7 +117,8 @@ class BeamlineNow(Value):
 class GetBeamlineNow(Query):
     """What is going on at a beamline: permits, supplies, clearances, cautions, live runs and conducts, workers.
 
-    The asset must be a root. `runs` and `conducts` are those under way on anything below it.
+    The asset must be a root. `runs` and `conducts` are those under way on anything below it, `lost` the procedures whose
+    conduct the engine lost.
     """
 
     of_one_moment: ClassVar[bool] = True
@@ -137,6 +139,7 @@ class GetBeamlineNow(Query):
             cautions=(yield from cautions_on(scope, live, call.now)),
             runs=runs,
             conducts=conducts,
+            lost=tuple(lost_now(one) for one in (yield from load_lost_work(scope.bound_ids)).procedures),
             worker=(yield from worker_now()),
         )
 

@@ -28,7 +28,14 @@ from baton.domain.operation.conduct.messages import lifecycle_failure
 from baton.domain.operation.conduct.options import ChosenOptions, first_choices
 from baton.domain.operation.conduct.pins import UNPINNABLE, literal_steps
 from baton.domain.operation.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait
-from baton.domain.operation.conduct.results import ConductResult, Failure, PhaseResult, RunConductResult, merged_kind
+from baton.domain.operation.conduct.results import (
+    CONDUCT_LOST,
+    ConductResult,
+    Failure,
+    PhaseResult,
+    RunConductResult,
+    merged_kind,
+)
 from baton.domain.operation.conduct.views import PendingRequestView, pending_since, pending_view
 from baton.domain.operation.launch.arranged_conduct import DEFAULT_ARRANGEMENT, ArrangementInput, arranged_command
 from baton.domain.operation.procedure import procedure as procedures
@@ -256,7 +263,7 @@ class RecordRunConductEnd(JudgedVerb[Run, tuple[RunConductProgress | None, Phase
     def for_lost(cls, conduct_id: UUID) -> Self:
         """Return the end of a conduct that nobody works on any more; the run is left to a person."""
         message = "The engine does not know of this conduct any more; look at its phases before going on."
-        return cls(conduct_id=conduct_id, failure=lifecycle_failure("conduct", "ConductLost", message))
+        return cls(conduct_id=conduct_id, failure=lifecycle_failure("conduct", CONDUCT_LOST, message))
 
     @classmethod
     def for_expired(cls, conduct_id: UUID) -> Self:

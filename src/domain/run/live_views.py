@@ -10,10 +10,12 @@ from baton.domain.kernel import Event, Value
 from baton.domain.operation.conduct.estimates import Estimate, conduct_estimate
 from baton.domain.operation.conduct.progress import ConductPhase, RunConductProgress, WaitingFor
 from baton.domain.operation.conduct.views import WorkerContact, heartbeat_silence, progress_text, worker_contact
+from baton.domain.operation.procedure.endings import LOST
 from baton.domain.operation.procedure.procedure import PendingRequest, Procedure
+from baton.domain.operation.procedure.start import resuming_command
 from baton.domain.run.conduct import load_opening, run_estimate
-from baton.domain.run.live_work import ConductUnderWay, LiveRun, LiveWork
-from baton.domain.run.run import HELD, Run, RunHeld, RunStarted, RunStatus
+from baton.domain.run.live_work import ConductUnderWay, LiveRun, LiveWork, LostProcedure
+from baton.domain.run.run import HELD, RUNNING, Run, RunHeld, RunStarted, RunStatus
 from baton.domain.shared.reads import Reads, find_all, latest_events, records_of
 from baton.domain.shared.text import FreeText
 
@@ -51,6 +53,7 @@ class RunNow(Value):
     run_id: UUID
     name: FreeText
     status: RunStatus
+    lost: bool
     plan_id: UUID
     plan_name: str
     subject_id: UUID | None
@@ -82,6 +85,30 @@ class ConductNow(Value):
     started_by_name: str | None
     worker: WorkerContact
     estimate: Estimate | None
+
+
+class LostNow(Value):
+    """A procedure that is Running on the record alone: the engine does not know of its conduct any more."""
+
+    procedure_id: UUID
+    name: FreeText
+    run_id: UUID | None
+    since: datetime
+    message: FreeText
+    resumed_by: str
+
+
+def lost_now(lost: LostProcedure) -> LostNow:
+    """Return a procedure whose conduct was lost as it is shown."""
+    one = lost.procedure
+    return LostNow(
+        procedure_id=one.id,
+        name=one.name,
+        run_id=one.parent_run_id,
+        since=lost.since,
+        message=LOST.message,
+        resumed_by=resuming_command(one),
+    )
 
 
 def describe_live_work(live: LiveWork, now: datetime) -> Reads[tuple[tuple[RunNow, ...], tuple[ConductNow, ...]]]:
@@ -160,6 +187,7 @@ def run_now(
         run_id=run.id,
         name=run.name,
         status=run.status,
+        lost=run.lost and run.status is RUNNING,
         plan_id=plan.id,
         plan_name=plan.name,
         subject_id=run.subject_id,

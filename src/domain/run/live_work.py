@@ -2,13 +2,14 @@
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
-from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, OpenedConduct
-from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.operation.conduct.progress import LOST_CONDUCTS, ConductPhase, ConductProgress, OpenedConduct
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureConducted
 from baton.domain.recipe.plan import Plan
-from baton.domain.run.run import LIVE, LIVE_RUNS, Run
-from baton.domain.shared.reads import Reads, all_members_of, find_all, records_of
+from baton.domain.run.run import LIVE, LIVE_RUNS, RUNNING, Run
+from baton.domain.shared.reads import Reads, all_members_of, find_all, latest_events, records_of
 
 OPEN = tuple(phase.value for phase in ConductPhase if phase is not ConductPhase.ENDED)
 
@@ -63,6 +64,43 @@ def load_live_work(asset_ids: AbstractSet[UUID] | None) -> Reads[LiveWork]:
             for one in conducts
             if is_touched(touched.get(one.procedure.parent_run_id or one.procedure.id, one.procedure.judged_asset_ids))
         ),
+    )
+
+
+@dataclass(frozen=True)
+class LostProcedure:
+    """A procedure whose conduct the engine lost, and since when that is known."""
+
+    procedure: Procedure
+    since: datetime
+
+
+@dataclass(frozen=True)
+class LostWork:
+    """What is Running on the record alone, since the engine lost its conduct: runs, and procedures."""
+
+    runs: tuple[LiveRun, ...]
+    procedures: tuple[LostProcedure, ...]
+
+
+def load_lost_work(asset_ids: AbstractSet[UUID] | None) -> Reads[LostWork]:
+    """Return the work whose conducts were lost, or that which touches one of these assets."""
+    runs = yield from find_all(Run, (yield from all_members_of(LIVE_RUNS)))
+    lost = [run for run in runs.values() if run.lost and run.status is RUNNING]
+    plans = yield from find_all(Plan, (run.plan_id for run in lost))
+    found = yield from find_all(Procedure, (yield from all_members_of(LOST_CONDUCTS)))
+    procedures = []
+    for one in found.values():
+        if one.lost:
+            (end,) = yield from latest_events(one.id, ProcedureConducted, count=1)
+            procedures.append(LostProcedure(one, end.occurred_at))
+
+    def is_touched(ids: frozenset[UUID]) -> bool:
+        return asset_ids is None or not ids.isdisjoint(asset_ids)
+
+    return LostWork(
+        tuple(LiveRun(run, plans[run.plan_id]) for run in lost if is_touched(plans[run.plan_id].asset_ids)),
+        tuple(one for one in procedures if is_touched(one.procedure.judged_asset_ids)),
     )
 
 

@@ -14,14 +14,14 @@ from pydantic import Field
 
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, Verb
-from baton.domain.run.run import LIVE, Run, RunNarrativeLogbookOpened, RunObservationLogbookOpened, run
+from baton.domain.run.run import FAILED_RUNS, LIVE, Run, RunNarrativeLogbookOpened, RunObservationLogbookOpened, run
 from baton.domain.shared.listing import ListQuery, Page, Where
 from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
 from baton.domain.shared.reads import Reads, find, records_of
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text, Word, refuse_blank_text
 from baton.domain.shared.times import Instant
-from baton.domain.shared.writes import Answer, Enter, Record
+from baton.domain.shared.writes import Answer, Delist, Enter, Record
 
 
 class SamplingProcedure(StrEnum):
@@ -210,7 +210,9 @@ class AppendRunLogbookEntries(JudgedVerb[Run, Actor | None]):
             check_writing(writing, author)
         logbook_id, opening = open_logbook(run.narrative_logbook_id, RunNarrativeLogbookOpened, RunLogbookEntry, call)
         rows = [RunLogbookEntry.by(call, self, logbook_id, run_id=run.id, **vars(writing)) for writing in self.entries]
-        return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
+        by_person = run.status not in LIVE and (author is None or author.kind is not ActorKind.AGENT)
+        looked = [Delist(FAILED_RUNS, "")] if by_person else []
+        return [*opening, Enter(rows), *looked, Answer({"event_count": len(rows)})]
 
 
 def check_writing(writing: NarrativeEntry, author: Actor | None) -> None:

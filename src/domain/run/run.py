@@ -8,8 +8,8 @@ from uuid import UUID
 
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.decision.decision import Decision
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, copy_with
-from baton.domain.operation.conduct.results import ActuationKind, ConductEnded, RunConductResult, merged_kind
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, Verb, copy_with
+from baton.domain.operation.conduct.results import CONDUCT_LOST, ActuationKind, ConductEnded, RunConductResult, merged_kind
 from baton.domain.operation.procedure.procedure import PHASES, Procedure, ProcedureStatus
 from baton.domain.registry import Internal
 from baton.domain.shared.listing import NamedListQuery, Summary
@@ -24,7 +24,7 @@ from baton.domain.shared.text import (
     refuse_blank_text,
 )
 from baton.domain.shared.times import Instant
-from baton.domain.shared.writes import Delist
+from baton.domain.shared.writes import Delist, Enlist
 
 
 class RunStatus(StrEnum):
@@ -39,6 +39,7 @@ class RunStatus(StrEnum):
 RUNNING, HELD, COMPLETED, STOPPED, ABORTED, TRUNCATED = RunStatus
 LIVE = (RUNNING, HELD)
 LIVE_RUNS = "run-live"  # Look-up kind: the runs that have not ended, by plan.
+FAILED_RUNS = "run-failed"  # Look-up kind: the runs that their conduct aborted, until somebody wrote a note or looked.
 
 Parameters = dict[str, Any]
 
@@ -69,6 +70,7 @@ class Run(State):
     observation_logbook_id: UUID | None = None
     narrative_logbook_id: UUID | None = None
     live_conduct_id: UUID | None = None
+    lost: bool = False  # Whether the engine lost its latest conduct, so that nobody conducts it.
     actuation_kind: ActuationKind | None = None
     running_since: datetime
     updated_at: datetime
@@ -195,6 +197,12 @@ class RunTruncated(Event, of=run):
     actuation_kind: ActuationKind | None
 
 
+class RunAcknowledged(Event, of=run, inert=True):
+    """Somebody has looked at how the run ended."""
+
+    acknowledged_by: UUID
+
+
 RunEnded = RunCompleted | RunStopped | RunAborted | RunTruncated
 RunConductEvent = RunConductStarted | RunConducted
 RunCampaignEvent = RunAddedToCampaign | RunRemovedFromCampaign
@@ -219,7 +227,7 @@ def begin(event: RunStarted) -> Run:
 def evolve(run: Run, event: RunEvent) -> Run:
     match event:
         case RunConductStarted():
-            run = copy_with(run, live_conduct_id=event.conduct_id)
+            run = copy_with(run, live_conduct_id=event.conduct_id, lost=False)
         case RunHeld():
             count = run.hold_count + 1
             run = copy_with(
@@ -242,12 +250,14 @@ def evolve(run: Run, event: RunEvent) -> Run:
             return copy_with(run, narrative_logbook_id=event.logbook_id)
         case RunConducted():
             kind = merged_kind((run.actuation_kind, event.result.actuation_kind))
-            live = None if event.conduct_id == run.live_conduct_id else run.live_conduct_id
-            run = copy_with(run, live_conduct_id=live, actuation_kind=kind)
+            run = copy_with(run, actuation_kind=kind)
+            if event.conduct_id == run.live_conduct_id:
+                lost = event.result.failure is not None and event.result.failure.error_class == CONDUCT_LOST
+                run = copy_with(run, live_conduct_id=None, lost=lost and run.status in LIVE)
         case RunCompleted() | RunStopped() | RunAborted() | RunTruncated():
             kind = merged_kind((run.actuation_kind, event.actuation_kind))
             reason = None if isinstance(event, RunCompleted) else event.reason
-            run = copy_with(run, status=ENDINGS[type(event)], actuation_kind=kind, end_reason=reason)
+            run = copy_with(run, status=ENDINGS[type(event)], actuation_kind=kind, end_reason=reason, lost=False)
         case _:
             assert_never(event)
     return copy_with(run, updated_at=event.occurred_at)
@@ -267,7 +277,7 @@ class HoldRun(JudgedVerb[Run, Decision | None]):
 RunSummary = Summary.from_state(
     run,
     "name plan_id subject_id raid status campaign_id pinned_calibration_ids override_parameters_present adjustment_count "
-    "last_adjusted_by created_at running_since updated_at",
+    "last_adjusted_by created_at running_since updated_at lost",
 )
 
 
@@ -363,9 +373,12 @@ class AbortRun(RunEnding):
     """End the run in an emergency; what it measured is suspect."""
 
     reason: Annotated[str, run.text("abort_reason", 500, label="reason", personal=True)]
+    conduct_id: Annotated[UUID | None, Internal()] = None  # The run's own conduct, which aborts it where it fails.
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
-        return end_of(run, RunAborted(**dict(self), actuation_kind=kind_of(run, phases)))
+        own = {name: value for name, value in self if name != "conduct_id"}
+        ended = end_of(run, RunAborted(**own, actuation_kind=kind_of(run, phases)))
+        return ended if self.conduct_id is None else [*ended, Enlist(FAILED_RUNS, "")]
 
 
 @run.command(post="/{run_id}/truncate", allowed=LIVE, destructive=True)
@@ -385,3 +398,11 @@ class TruncateRun(RunEnding):
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
         refuse_live(self, run, phases, run.live_conduct_id)
         return end_of(run, RunTruncated(**dict(self), actuation_kind=kind_of(run, phases)))
+
+
+@run.command(post="/{run_id}/acknowledge", allowed=tuple(ENDINGS.values()))
+class AcknowledgeRun(Verb[Run]):
+    """Say that you have looked at how the run ended: a failed one does not wait for anybody any more."""
+
+    def decide(self, run: Run, call: Call) -> Outcome:
+        return [RunAcknowledged(acknowledged_by=call.principal_id), Delist(FAILED_RUNS, "")]

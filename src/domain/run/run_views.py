@@ -18,6 +18,7 @@ class RunPhaseView(Value):
     procedure_id: UUID
     name: FreeText | None
     status: ProcedureStatus
+    lost: bool
     started_at: datetime | None
     ended_at: datetime | None
 
@@ -49,6 +50,7 @@ def run_phases(run: Run) -> Reads[tuple[RunPhaseView, ...]]:
             procedure_id=phase.id,
             name=phase.name if named else None,
             status=phase.status,
+            lost=phase.lost,
             started_at=phase.started_at,
             ended_at=phase.ended_at,
         )

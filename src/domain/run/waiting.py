@@ -1,32 +1,44 @@
-"""What waits for a person: held work, unknown outcomes, supplies that come back, clearances in review, proposed cautions,
-refused firings, and what the caller may approve, each with the commands that resolve it."""
+"""What waits for a person: lost, held and failed work, unknown outcomes, closing steps that failed, queues that are held or
+blocked, wrong copies, supplies that come back, clearances in review, proposed cautions, refused firings, and what the caller
+may approve, each with the commands that resolve it."""
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 from uuid import UUID
 
+from pydantic_core import to_jsonable_python
+
 from baton.domain.agent import caution_proposal as proposals
 from baton.domain.agent.agent import Agent
 from baton.domain.caution.caution import Caution, CautionTarget, CautionTargetKind
+from baton.domain.data.dataset import Dataset
+from baton.domain.data.distribution import STALE, Distribution, ListDistributions
 from baton.domain.decision.decision import Decision, ListDecisions
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of, related_asset_ids
 from baton.domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, Value
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.progress import CLOSING_FAILED
 from baton.domain.operation.launch.targets import ConductPlan, recipes_of
-from baton.domain.operation.procedure.procedure import ListProcedures, Procedure, ProcedureStatus
-from baton.domain.operation.procedure.start import RESUMING
+from baton.domain.operation.procedure.endings import LOST
+from baton.domain.operation.procedure.procedure import DEFINED, ListProcedures, Procedure, ProcedureStatus
+from baton.domain.operation.procedure.start import resuming_command
+from baton.domain.operation.queue.queue import ACTIVE, Queue, QueueHeld, QueueItemBlocked, QueueStatus
+from baton.domain.operation.queue.views import ListQueues
 from baton.domain.operation.schedule.schedule import Schedule, ScheduleStatus
 from baton.domain.operation.schedule.views import LAST, ListSchedules
 from baton.domain.recipe.plan import Plan
-from baton.domain.registry import REGISTRY, question
-from baton.domain.run.run import HELD, ListRuns, Run
+from baton.domain.registry import REGISTRY, Operation, question
+from baton.domain.run.live_work import load_lost_work
+from baton.domain.run.run import FAILED_RUNS, HELD, ListRuns, Run, RunAborted, phases_of
 from baton.domain.safety.clearance import ClearanceStatus
 from baton.domain.safety.clearance_views import BoundRecords, ListClearances
 from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Where
-from baton.domain.shared.reads import Reads, Rows, find_all, permitted_commands
+from baton.domain.shared.monitoring import TriggerSource
+from baton.domain.shared.reads import Reads, Rows, all_members_of, find_all, latest_events, permitted_commands
 from baton.domain.shared.text import FreeText
 from baton.domain.supply.supply import ListSupplies, SupplyStatus
 from baton.domain.trust.proposal import ListProposals, Proposal, ProposalStatus, approvable_proposals
@@ -36,9 +48,15 @@ PROPOSALS_WAIT = timedelta(days=30)  # A proposal that nobody took up for so lon
 
 
 class WaitingKind(StrEnum):
+    LOST_CONDUCT = "lost_conduct"
     HELD_RUN = "held_run"
     HELD_PROCEDURE = "held_procedure"
     UNKNOWN_OUTCOME = "unknown_outcome"
+    CLOSING_FAILED = "closing_failed"
+    FAILED_RUN = "failed_run"
+    HELD_QUEUE = "held_queue"
+    BLOCKED_QUEUE_ITEM = "blocked_queue_item"
+    WRONG_COPY = "wrong_copy"
     SUPPLY_RECOVERING = "supply_recovering"
     CLEARANCE_IN_REVIEW = "clearance_in_review"
     CAUTION_PROPOSAL = "caution_proposal"
@@ -48,7 +66,8 @@ class WaitingKind(StrEnum):
 
 @dataclass(frozen=True)
 class Waiting:
-    """Something that waits: since when, why, on which assets or in which facility, and the commands that resolve it."""
+    """Something that waits: since when, why, on which assets or in which facility, and the commands that resolve it, with
+    what is known of their arguments. The first command is one of the thing itself."""
 
     kind: WaitingKind
     id: UUID
@@ -58,22 +77,27 @@ class Waiting:
     commands: tuple[str, ...]
     asset_ids: Collection[UUID] = ()
     facility_code: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ResolvingCommand(Value):
-    """A command that resolves what waits, its address, and whether the caller's policies permit it."""
+    """A command that resolves what waits, or a query that shows it: its address, what is known of its arguments, and
+    whether the caller's policies permit it."""
 
     name: str
     permitted: bool
     method: str
     path: str
+    arguments: dict[str, Any]
 
 
 class WaitingItem(Value):
-    """Something that waits for a person; `asset_id` is null where it is about several assets or none."""
+    """Something that waits for a person: `id` of what, `about` what kind of thing; `asset_id` is null where it is about
+    several assets or none."""
 
     kind: WaitingKind
     id: UUID
+    about: str
     name: FreeText
     since: datetime
     why: FreeText
@@ -90,6 +114,118 @@ def rows_where(query: type[ListQuery], *where: Where) -> Reads[list[Any]]:
         rows += page.items
         if (cursor := page.next_cursor) is None:
             return rows
+
+
+def lost_conducts(call: Call) -> Reads[list[Waiting]]:
+    """Return the runs and procedures that are Running on the record alone, since the engine lost their conducts."""
+    lost = yield from load_lost_work(None)
+    found = [waiting_lost_procedure(one.procedure, one.since) for one in lost.procedures]
+    for one in lost.runs:
+        left = [phase.id for phase in (yield from phases_of(one.run)) if phase.status is DEFINED]
+        go_on, arguments = ("conduct_run", {"procedure_ids": left}) if left else ("complete_run", {})
+        commands = ("get_run_conduct", go_on, "abort_run")
+        why = "The engine does not know of the conduct of this run any more; look at its phases before going on."
+        kind, since, asset_ids = WaitingKind.LOST_CONDUCT, one.run.updated_at, one.plan.asset_ids
+        found.append(Waiting(kind, one.run.id, one.run.name, since, why, commands, asset_ids, arguments=arguments))
+    return found
+
+
+def waiting_lost_procedure(procedure: Procedure, since: datetime) -> Waiting:
+    """Return a procedure whose conduct the engine lost."""
+    return Waiting(
+        WaitingKind.LOST_CONDUCT,
+        procedure.id,
+        procedure.name,
+        since,
+        LOST.message,
+        ("get_procedure_conduct", resuming_command(procedure), "abort_procedure"),
+        procedure.judged_asset_ids,
+    )
+
+
+def failed_closings(call: Call) -> Reads[list[Waiting]]:
+    """Return the procedures with a closing step that failed and that nobody has looked at."""
+    found = yield from find_all(Procedure, (yield from all_members_of(CLOSING_FAILED)))
+    waiting = []
+    for one in found.values():
+        if one.closing_failures and one.live_conduct_id is None:
+            first, more = one.closing_failures[0], len(one.closing_failures) - 1
+            others = f" ({more} more closing step{'' if more == 1 else 's'} failed)" if more else ""
+            why = f"Closing step of {first.target} failed: {first.message}{others}"
+            commands = ("acknowledge_procedure", "get_procedure_conduct")
+            since, kind = one.ended_at or one.last_status_changed_at, WaitingKind.CLOSING_FAILED
+            waiting.append(Waiting(kind, one.id, one.name, since, why, commands, one.judged_asset_ids))
+    return waiting
+
+
+def failed_runs(call: Call) -> Reads[list[Waiting]]:
+    """Return the runs that their conducts aborted, until somebody has written a note or says that they have looked."""
+    runs = yield from find_all(Run, (yield from all_members_of(FAILED_RUNS)))
+    plans = yield from find_all(Plan, (run.plan_id for run in runs.values()))
+    found = []
+    for run in runs.values():
+        (aborted,) = yield from latest_events(run.id, RunAborted, count=1)
+        commands = ("acknowledge_run", "append_run_logbook_entries", "get_run_conduct")
+        kind, since = WaitingKind.FAILED_RUN, aborted.occurred_at
+        found.append(Waiting(kind, run.id, run.name, since, aborted.reason, commands, plans[run.plan_id].asset_ids))
+    return found
+
+
+def stopped_queues(call: Call) -> Reads[list[Waiting]]:
+    """Return the queues that are held, and those whose first item is blocked until somebody does something."""
+    held = yield from rows_where(ListQueues, Where("status", "is", QueueStatus.HELD))
+    blocked = yield from rows_where(ListQueues, Where("blocked", "is", True))
+    queues = yield from find_all(Queue, (row.queue_id for row in (*held, *blocked)))
+    found: list[Waiting] = []
+    for queue in queues.values():
+        if queue.status is QueueStatus.HELD:
+            (event,) = yield from latest_events(queue.id, QueueHeld, count=1)
+            why, commands = event.reason, ("resume_queue", "retire_queue")
+            kind, asset_ids = WaitingKind.HELD_QUEUE, (queue.asset_id,)
+            found.append(Waiting(kind, queue.id, queue.name, event.occurred_at, why, commands, asset_ids))
+        elif queue.status is ACTIVE and queue.blocked and queue.ahead[0].code not in PASS_BY_THEMSELVES:
+            (blocking,) = yield from latest_events(queue.id, QueueItemBlocked, count=1)
+            found.append(waiting_item_of(queue, blocking))
+    return found
+
+
+PASS_BY_THEMSELVES = frozenset({ConductProcedure.Cannot.__name__})
+"""The refusals of a queue's item that nobody has to do anything about: another conduct has its asset."""
+
+
+def waiting_item_of(queue: Queue, blocked: QueueItemBlocked) -> Waiting:
+    """Return the first item of a queue, which is blocked."""
+    item = queue.ahead[0]
+    return Waiting(
+        WaitingKind.BLOCKED_QUEUE_ITEM,
+        queue.id,
+        f"{item.title} in {queue.name}",
+        blocked.occurred_at,
+        item.detail or blocked.detail,
+        ("edit_queue_item", "remove_queue_item", "hold_queue"),
+        (queue.asset_id,),
+        arguments={"item_id": item.item_id},
+    )
+
+
+def wrong_copies(call: Call) -> Reads[list[Waiting]]:
+    """Return the copies whose bytes were read and have another checksum; what somebody says of a copy, somebody knows."""
+    rows = yield from rows_where(ListDistributions, Where("status", "is", STALE))
+    copies = yield from find_all(Distribution, (row.distribution_id for row in rows))
+    wrong = [one for one in copies.values() if one.status is STALE and one.stale_trigger is not TriggerSource.OPERATOR]
+    datasets = yield from find_all(Dataset, (one.dataset_id for one in wrong))
+    runs = yield from find_all(Run, (one.producing_run_id for one in datasets.values() if one.producing_run_id is not None))
+    plans = yield from find_all(Plan, (run.plan_id for run in runs.values()))
+    found = []
+    for one in wrong:
+        dataset = datasets[one.dataset_id]
+        run = None if dataset.producing_run_id is None else runs.get(dataset.producing_run_id)
+        asset_ids = () if run is None else plans[run.plan_id].asset_ids
+        since, why = one.marked_stale_at or one.registered_at, f"{one.uri}: {one.stale_reason}"
+        commands, ids = ("discard_distribution", "record_attestation"), {"dataset_id": dataset.id, "distribution_id": one.id}
+        kind = WaitingKind.WRONG_COPY
+        found.append(Waiting(kind, one.id, dataset.name, since, why, commands, asset_ids, arguments=ids))
+    return found
 
 
 def held_runs(call: Call) -> Reads[list[Waiting]]:
@@ -124,14 +260,13 @@ def waiting_procedure(procedure: Procedure) -> Waiting:
     unknown = procedure.unknown_step
     resolved = {(one.conduct_id, one.iteration_index, one.step_index) for one in procedure.resolved_steps}
     open_step = unknown is not None and (unknown.conduct_id, unknown.iteration_index, unknown.step_index) not in resolved
-    resume = "resume_procedure" if procedure.conduct_mode is None else RESUMING[procedure.conduct_mode]
     return Waiting(
         WaitingKind.UNKNOWN_OUTCOME if open_step else WaitingKind.HELD_PROCEDURE,
         procedure.id,
         procedure.name,
         procedure.last_status_changed_at,
         procedure.last_status_reason or "It was held without a reason.",
-        ("resolve_procedure_step" if open_step else resume, "abort_procedure"),
+        ("resolve_procedure_step" if open_step else resuming_command(procedure), "abort_procedure"),
         procedure.judged_asset_ids,
     )
 
@@ -244,8 +379,13 @@ def waiting_approval(proposal: Proposal) -> Waiting:
 
 Source = Callable[[Call], Reads[list[Waiting]]]
 SOURCES: dict[Source, frozenset[WaitingKind]] = {
+    lost_conducts: frozenset({WaitingKind.LOST_CONDUCT}),
     held_runs: frozenset({WaitingKind.HELD_RUN}),
     held_procedures: frozenset({WaitingKind.HELD_PROCEDURE, WaitingKind.UNKNOWN_OUTCOME}),
+    failed_closings: frozenset({WaitingKind.CLOSING_FAILED}),
+    failed_runs: frozenset({WaitingKind.FAILED_RUN}),
+    stopped_queues: frozenset({WaitingKind.HELD_QUEUE, WaitingKind.BLOCKED_QUEUE_ITEM}),
+    wrong_copies: frozenset({WaitingKind.WRONG_COPY}),
     recovering_supplies: frozenset({WaitingKind.SUPPLY_RECOVERING}),
     reviewed_clearances: frozenset({WaitingKind.CLEARANCE_IN_REVIEW}),
     proposed_cautions: frozenset({WaitingKind.CAUTION_PROPOSAL}),
@@ -300,17 +440,23 @@ def waiting_item(waiting: Waiting, permitted: Collection[str]) -> WaitingItem:
     return WaitingItem(
         kind=waiting.kind,
         id=waiting.id,
+        about=operations[0].aggregate.name if operations[0].aggregate is not None else "",
         name=waiting.name,
         since=waiting.since,
         why=waiting.why,
         asset_id=next(iter(waiting.asset_ids)) if len(waiting.asset_ids) == 1 else None,
-        commands=tuple(
-            ResolvingCommand(
-                name=one.name,
-                permitted=one.command_name in permitted,
-                method=one.method,
-                path=one.path.replace(f"{{{one.target}}}", str(waiting.id)),
-            )
-            for one in operations
-        ),
+        commands=tuple(resolving_command(one, waiting, one.command_name in permitted) for one in operations),
+    )
+
+
+def resolving_command(operation: Operation, waiting: Waiting, permitted: bool) -> ResolvingCommand:
+    """Return a command that resolves something, with the arguments of it that are known."""
+    target = {} if operation.target is None else {operation.target: str(waiting.id)}
+    known = {name: value for name, value in waiting.arguments.items() if name in operation.input.model_fields}
+    return ResolvingCommand(
+        name=operation.name,
+        permitted=permitted,
+        method=operation.method,
+        path=operation.path.replace(f"{{{operation.target}}}", str(waiting.id)),
+        arguments={**target, **to_jsonable_python(known)},
     )

@@ -61,6 +61,13 @@ class Holders:
 
 
 @dataclass(frozen=True)
+class AllHolders:
+    """Who holds a uniqueness claim of this kind, whatever the key, in ascending order."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
 class Members:
     """The stream ids enlisted under each of these look-up keys, in ascending order; keys without any are left out."""
 
@@ -153,7 +160,8 @@ class RunInThread:
 
 Rights = Permission | Grants | PermittedCommands | OwnAccess
 Enlisted = Members | AllMembers | Descendants
-Read = Streams | PastEvents | LatestEvents | Holders | Enlisted | Records | Rows | Rights | AskPort | RunInThread
+Claimed = Holders | AllHolders
+Read = Streams | PastEvents | LatestEvents | Claimed | Enlisted | Records | Rows | Rights | AskPort | RunInThread
 Reads = Generator[Read, Any, T]
 
 
@@ -212,6 +220,12 @@ def holder_of(kind: str, key: str) -> Reads[UUID | None]:
     """Return the stream that holds a uniqueness claim, or None."""
     found: dict[str, UUID] = yield Holders(kind, (key,))
     return found.get(key)
+
+
+def all_holders_of(kind: str) -> Reads[tuple[UUID, ...]]:
+    """Return the streams that hold a claim of this kind, whatever the key."""
+    found: tuple[UUID, ...] = yield AllHolders(kind)
+    return found
 
 
 def members_of(kind: str, *keys: object) -> Reads[tuple[UUID, ...]]:

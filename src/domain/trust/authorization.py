@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 from uuid import UUID
 
-from baton.domain.access.actor import Actor, ActorKind
-from baton.domain.access.group import Group
+from baton.domain.access.actor import Actor, ActorKind, names_of
+from baton.domain.access.group import ACTIVE, Group
 from baton.domain.kernel import NIL, Call, Query, SortedSet, Value
 from baton.domain.registry import REGISTRY, Operation
-from baton.domain.shared.reads import Reads, find_all, is_permitted
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, all_members_of, ask, find_all, is_permitted
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.trust.conduit import AccessDecision
-from baton.domain.trust.policy import CommandName, Policy, policies_enforced, policy
+from baton.domain.trust.policy import POLICIES_BY_SURFACE, CommandName, Policy, policies_enforced, policy
 from baton.domain.trust.surface import SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
 
 COMPLETING = frozenset({"RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries"})
@@ -226,6 +227,25 @@ def listed_groups(policies: Iterable[Policy], principal_id: UUID) -> Reads[froze
     """Return the groups that these policies permit and that list a principal; what its tokens may claim is not known."""
     groups = yield from find_all(Group, {id for policy in policies for id in policy.permitted_group_ids})
     return frozenset(group.id for group in groups.values() if group.has(principal_id, None))
+
+
+def holder_names(command_name: str) -> Reads[tuple[str, ...]]:
+    """Return who may give a command at once on some surface, by name: active actors and groups. None where no policy is
+    enforced; an id stands for a principal whom no actor stands for."""
+    if not (yield from ask(Ports.deployment)).policies_enforced:
+        return ()
+    policies = yield from find_all(Policy, (yield from all_members_of(POLICIES_BY_SURFACE)))
+    holding = [
+        one for one in policies.values() if one.approval is None and one.surface_id != NIL and one.permits(command_name)
+    ]
+    ids = {id for policy in holding for id in policy.permitted_principal_ids}
+    actors = yield from find_all(Actor, sorted(ids))
+    names = yield from names_of(((id, None) for id in actors), own=True)
+    groups = yield from find_all(Group, sorted({id for policy in holding for id in policy.permitted_group_ids}))
+    people = {names[id, None] or str(id) for id, actor in actors.items() if actor.active} | {
+        str(id) for id in ids - actors.keys()
+    }
+    return (*sorted(people), *sorted(f"group {group.name}" for group in groups.values() if group.status is ACTIVE))
 
 
 class PermissionsView(Value):

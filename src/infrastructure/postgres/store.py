@@ -91,6 +91,10 @@ class PostgresSession:
         query = "SELECT key, holder_id FROM claims WHERE kind = %s AND key = ANY(%s::text[])"
         return dict(await self._rows(tuple, query, (kind, sql.text_array(keys))))
 
+    async def all_holders(self, kind: str) -> tuple[UUID, ...]:
+        query = "SELECT DISTINCT holder_id FROM claims WHERE kind = %s ORDER BY holder_id"
+        return tuple(row[0] for row in await self._rows(tuple, query, (kind,)))
+
     async def members(self, kind: str, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
         query = "SELECT key, stream_id FROM lookups WHERE kind = %s AND key = ANY(%s::text[]) ORDER BY key, stream_id"
         rows = await self._rows(tuple, query, (kind, sql.text_array(keys)))

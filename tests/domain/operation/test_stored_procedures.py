@@ -9,13 +9,14 @@ import pytest
 
 from baton.domain.kernel import Event, StoredEvent
 from baton.domain.operation.conduct.results import ActuationKind, ConductResult, Failure
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.endings import AbortProcedure, AcknowledgeProcedure, HoldProcedure
 from baton.domain.operation.procedure.iterations import EndProcedureIteration, StartProcedureIteration
 from baton.domain.operation.procedure.procedure import (
     ABORTED,
     COMPLETED,
     RUNNING,
     ConductMode,
+    ProcedureAcknowledged,
     ProcedureAdvised,
     ProcedureConducted,
     ProcedureIterationEnded,
@@ -161,6 +162,7 @@ def aborted_search(world: World) -> UUID:
     world.when(HoldProcedure(reason="lunch"), on=id)
     world.when(EndProcedureIteration(iteration_index=1, converged=None, conduct_id=conduct_id), on=id)
     end_in_hold(world, id)
+    world.when(AcknowledgeProcedure(), on=id)
     world.when(AbortProcedure(reason="smoke", run_closing=True), on=id)
     world.when(AbortProcedure(reason="smoke", conducted=conduct_result(world, id)), on=id)
     return id
@@ -172,6 +174,7 @@ INERT = {
     ProcedureSteeringDeclared,
     ProcedureOutcomeRecorded,
     ProcedureAdvised,
+    ProcedureAcknowledged,
 }
 
 

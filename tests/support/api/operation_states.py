@@ -275,6 +275,7 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "remove_plan_wire": (add_ports, "add_plan_wire"),
     "resume_run": ("hold_run",),
     "stop_run": ("hold_run",),
+    "acknowledge_run": ("start_run", "stop_run"),
     "conduct_run": (register_run_procedure,),
     "hold_run": CONDUCTED_RUN,
     "abort_run": CONDUCTED_RUN,

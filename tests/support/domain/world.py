@@ -16,6 +16,7 @@ from baton.domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.logbooks import Entry
 from baton.domain.shared.reads import (
+    AllHolders,
     AllMembers,
     AskPort,
     Descendants,
@@ -174,6 +175,8 @@ class World:
                 return tuple(reversed(of_these[-count:]))
             case Holders(kind, keys):
                 return {key: self.claims[kind, key] for key in keys if (kind, key) in self.claims}
+            case AllHolders(kind):
+                return tuple(sorted({id for (among, _), id in self.claims.items() if among == kind}))
             case Members(kind, keys):
                 return {key: tuple(sorted(ids)) for key in keys if (ids := self.members.get((kind, key)))}
             case AllMembers(kind):

@@ -21,7 +21,7 @@ from baton.domain.operation.conduct.options import (
     conduct_options,
     first_choices,
 )
-from baton.domain.operation.conduct.progress import ConductProgress, OpenedConduct, submission_fields
+from baton.domain.operation.conduct.progress import LOST_CONDUCTS, ConductProgress, OpenedConduct, submission_fields
 from baton.domain.operation.conduct.results import ConductResult, PlacedStep, StepVerdict
 from baton.domain.operation.conduct.touched import WrittenSignals, load_written_signals, refuse_out_of_limits, refuse_unowned
 from baton.domain.operation.procedure import procedure as procedures
@@ -43,7 +43,7 @@ from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Holders, Reads, ask, events_of, find_all, require_if_given
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
-from baton.domain.shared.writes import Answer, Claim, Enter, Put
+from baton.domain.shared.writes import Answer, Claim, Delist, Enter, Put
 
 CONDUCTED_ASSETS = "conducted-asset"  # Claim kind: the procedure whose live conduct has an asset to itself.
 
@@ -126,9 +126,9 @@ def refuse_begun(procedure: Procedure) -> None:
 
 
 def refuse_not_held(procedure: Procedure) -> None:
-    """Refuse to resume a procedure that is not Held."""
+    """Refuse to resume a procedure that is neither Held nor has lost its conduct."""
     refuse_live(procedure)
-    if procedure.status is not HELD:
+    if procedure.status is not HELD and not procedure.lost:
         detail = f"The procedure is {procedure.status.value}; only a Held one is taken up again."
         raise ResumeProcedure.Cannot(detail, reason=procedure.status.value.lower())
 
@@ -170,7 +170,8 @@ def open_conduct(
     ids: dict[str, Any] = {"procedure_id": procedure.id, "command_name": command_name}
     progress = ConductProgress(**ids, conduct_id=call.new_id, started_at=call.now, active_at=call.now)
     opened = OpenedConduct(**ids, step_count=counts[0], closing_count=counts[1], **submission_fields(call))
-    return [*events[:-1], *logbook, events[-1], *claims, Put(opened), Put(progress)]
+    found = [Delist(LOST_CONDUCTS, "")] if procedure.lost else []
+    return [*events[:-1], *logbook, events[-1], *claims, *found, Put(opened), Put(progress)]
 
 
 class Conduct(ChosenOptions, Command):

@@ -15,6 +15,9 @@ from baton.domain.shared.writes import Record
 HOLD_ASKED = "conduct-hold"
 """Look-up kind: a live conduct that is to be held. Its ledger reads this before every row of the main list."""
 ABORT_ASKED = "conduct-abort"  # Look-up kind: a live conduct that is to be aborted.
+LOST_CONDUCTS = "conduct-lost"  # Look-up kind: the procedures whose conduct the engine lost, until somebody acts on it.
+CLOSING_FAILED = "conduct-closing-failed"
+"""Look-up kind: the procedures with a closing step that failed, until somebody says that they have looked at it."""
 
 
 class ConductPhase(StrEnum):

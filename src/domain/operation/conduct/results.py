@@ -95,6 +95,9 @@ class Failure(Value):
     ] = {}  # What programs read of it, such as what was asked and what was read.
 
 
+CONDUCT_LOST = "ConductLost"  # The class of the failure of a conduct that the engine does not know of any more.
+
+
 class Artifact(Value):
     """A file or tree that a compute step left, with its checksum."""
 

@@ -7,12 +7,26 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from baton.domain.decision.decision import Decision
-from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
+from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome, Verb
 from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, Rivals, judged_assets, open_conduct, rivals_of
 from baton.domain.operation.conduct.ends import UNKNOWN_OUTCOMES
 from baton.domain.operation.conduct.messages import lifecycle_failure
-from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, ConductProgress
-from baton.domain.operation.conduct.results import ActuationKind, ConductResult, Failure, PlacedStep, merged_kind
+from baton.domain.operation.conduct.progress import (
+    ABORT_ASKED,
+    CLOSING_FAILED,
+    HOLD_ASKED,
+    LOST_CONDUCTS,
+    ConductPhase,
+    ConductProgress,
+)
+from baton.domain.operation.conduct.results import (
+    CONDUCT_LOST,
+    ActuationKind,
+    ConductResult,
+    Failure,
+    PlacedStep,
+    merged_kind,
+)
 from baton.domain.operation.conduct.touched import load_written_signals
 from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.procedure.procedure import RUNNING, UNDER_WAY, PendingRequest, Procedure, procedure
@@ -60,8 +74,16 @@ def conclude(procedure: Procedure, progress: ConductProgress | None, result: Con
         *(Release(CONDUCTED_ASSETS, str(asset_id)) for asset_id in sorted(procedure.judged_asset_ids)),
         Delist(HOLD_ASKED, key),
         Delist(ABORT_ASKED, key),
+        *([Enlist(LOST_CONDUCTS, "")] if result.failure == LOST and not ending else []),
+        *([Enlist(CLOSING_FAILED, "")] if result.closing_failures else []),
+        *([Delist(CLOSING_FAILED, "")] if procedure.closing_failures and not result.closing_failures else []),
         *ended,
     ]
+
+
+def end_by_hand(procedure: Procedure, event: Event) -> Outcome:
+    """Return what somebody does to a procedure that is not conducted; one whose conduct was lost is not looked for then."""
+    return [event, *([Delist(LOST_CONDUCTS, "")] if procedure.lost else [])]
 
 
 def accept_request(conduct_id: UUID, procedure: Procedure) -> Answer:
@@ -100,7 +122,7 @@ class HoldProcedure(JudgedVerb[Procedure, ConductProgress | None]):
             id = self.decided_by_decision_id
             asked = procedures.ProcedureHoldRequested(conduct_id=conduct_id, reason=self.reason, decided_by_decision_id=id)
             return [asked, Enlist(HOLD_ASKED, str(conduct_id)), accept_request(conduct_id, procedure)]
-        return [self.held_event(procedure)]
+        return end_by_hand(procedure, self.held_event(procedure))
 
     def held_event(self, source: Procedure | ConductResult) -> procedures.ProcedureHeld:
         own = {name: value for name, value in self if name != "conducted"}
@@ -153,7 +175,8 @@ class CompleteProcedure(JudgedVerb[Procedure, ConductProgress | None]):
             return conclude(procedure, progress, result, ended)
         if procedure.live_conduct_id is not None:
             raise live_conduct_refusal(self, procedure)
-        return [procedures.ProcedureCompleted(actuation_kind=procedure.actuation_kind, termination_reason=None)]
+        kind = procedure.actuation_kind
+        return end_by_hand(procedure, procedures.ProcedureCompleted(actuation_kind=kind, termination_reason=None))
 
 
 Closing = tuple[int, frozenset[UUID], Rivals]
@@ -211,7 +234,8 @@ class AbortProcedure(JudgedVerb[Procedure, ConductProgress | Closing | None]):
             counts = (0, closing_count)
             opened = open_conduct(procedure, call, self.operation.command_name, rivals, judged, counts, asked)
             return [*opened, accept_request(call.new_id, procedure)]
-        return [procedures.ProcedureAborted(reason=self.reason, actuation_kind=procedure.actuation_kind)]
+        aborted = procedures.ProcedureAborted(reason=self.reason, actuation_kind=procedure.actuation_kind)
+        return end_by_hand(procedure, aborted)
 
 
 LiveFacts = tuple[ConductProgress | None, ActuationKind | None]
@@ -247,13 +271,21 @@ class TruncateProcedure(JudgedVerb[Procedure, LiveFacts]):
             raise InvalidProcedureInterruptedAtError(detail)
         truncated = procedures.ProcedureTruncated(**dict(self))
         if progress is None:
-            return [truncated]
+            return end_by_hand(procedure, truncated)
         result = lost_result(procedure.id, progress.conduct_id, progress.command_name, LOST)
         return conclude(procedure, progress, result.model_copy(update={"actuation_kind": kind}), truncated)
 
 
+@procedure.command(post="/{procedure_id}/acknowledge")
+class AcknowledgeProcedure(Verb[Procedure]):
+    """Say that you have looked at how its conduct ended: closing steps that failed wait for nobody any more."""
+
+    def decide(self, procedure: Procedure, call: Call) -> Outcome:
+        return [procedures.ProcedureAcknowledged(acknowledged_by=call.principal_id), Delist(CLOSING_FAILED, "")]
+
+
 LOST = lifecycle_failure(
-    "conduct", "ConductLost", "The engine does not know of this conduct any more; look at the equipment before going on."
+    "conduct", CONDUCT_LOST, "The engine does not know of this conduct any more; look at the equipment before going on."
 )
 EXPIRED = lifecycle_failure("start", "ConductStartExpired", "No worker took the conduct up in time; nothing was touched.")
 

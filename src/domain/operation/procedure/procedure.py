@@ -110,6 +110,7 @@ class Procedure(State):
     options: ConductOptions | None = None  # Of the latest conduct.
     live_conduct_id: UUID | None = None
     last_conduct_id: UUID | None = None
+    lost: bool = False  # Whether it is Running on the record alone: the engine lost its latest conduct.
     pending_request: PendingRequest | None = None
     hold_lapsed: bool = False  # Whether the latest conduct ended otherwise although a hold was asked for: it came too late.
     hold_cause: HoldCause | None = None
@@ -223,6 +224,12 @@ class ProcedureIterationStarted(Event, of=procedure):
     iteration_index: int
     point: Point | None = None
     advice: Annotated[SteeringAdvice | None, MayContainPersonalData()] = None
+
+
+class ProcedureAcknowledged(Event, of=procedure, inert=True):
+    """Somebody has looked at how its conduct ended."""
+
+    acknowledged_by: UUID
 
 
 class ProcedureOutcomeRecorded(Event, of=procedure, inert=True):
@@ -400,7 +407,9 @@ def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
                 return conducted
             shown = {name: getattr(event.result, name) for name in ("failure", "closing_failures", "deviations")}
             lapsed = procedure.pending_request is PendingRequest.HOLD and not event.result.held
-            return copy_with(conducted, live_conduct_id=None, pending_request=None, hold_lapsed=lapsed, **shown)
+            lost = event.result.failure is not None and event.result.failure.error_class == results.CONDUCT_LOST
+            over = {"live_conduct_id": None, "pending_request": None, "hold_lapsed": lapsed, "lost": lost}
+            return copy_with(conducted, **over, **shown)
         case ProcedureHeld():
             held = copy_with(with_kind(procedure, event), hold_cause=event.cause, unknown_step=event.unknown_step)
             return with_status(held, HELD, event, event.reason)
@@ -430,7 +439,7 @@ def with_opening(
         return copy_with(procedure, judged_asset_ids=judged)
     mode = procedure.conduct_mode if command_name is None else MODES[command_name]
     ids = {"live_conduct_id": opened.conduct_id, "last_conduct_id": opened.conduct_id}
-    return copy_with(procedure, judged_asset_ids=judged, conduct_mode=mode, **ids)
+    return copy_with(procedure, judged_asset_ids=judged, conduct_mode=mode, lost=False, **ids)
 
 
 def with_status(procedure: Procedure, status: ProcedureStatus, event: Event, reason: str | None = None) -> Procedure:
@@ -440,7 +449,7 @@ def with_status(procedure: Procedure, status: ProcedureStatus, event: Event, rea
     at = event.occurred_at
     started_at = procedure.started_at or (at if status is RUNNING else None)
     times = {"last_status_changed_at": at, "started_at": started_at, "ended_at": at if status in ENDED else None}
-    return copy_with(procedure, status=status, last_status_reason=reason, **times)
+    return copy_with(procedure, status=status, last_status_reason=reason, lost=False, **times)
 
 
 def streak_after(procedure: Procedure, ended: ProcedureIterationEnded) -> int:
@@ -454,7 +463,7 @@ def streak_after(procedure: Procedure, ended: ProcedureIterationEnded) -> int:
 
 SUMMARY = (
     "name kind target_asset_ids parent_run_id recipe_id status activity_logbook_id registered_at last_status_changed_at "
-    "last_status_reason hold_cause interrupted_at iteration_count"
+    "last_status_reason hold_cause interrupted_at iteration_count lost"
 )
 
 

@@ -240,6 +240,11 @@ RESUMING = {
 }  # The command that resumes a procedure conducted in each mode.
 
 
+def resuming_command(procedure: Procedure) -> str:
+    """Return the command that takes a procedure up again."""
+    return "resume_procedure" if procedure.conduct_mode is None else RESUMING[procedure.conduct_mode]
+
+
 class InvalidProcedureReEstablishmentBoundaryError(Invalid, context="operation"):
     """There is no such step to take the procedure up at, or going on there would leave steps out."""
 

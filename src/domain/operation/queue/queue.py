@@ -327,6 +327,10 @@ class QueueItemNotFoundError(NotFound, context="operation"):
     """The queue has no item with this id."""
 
 
+class QueueItemWithdrawnError(Conflict, context="operation", passing=True):
+    """The queue was held before the item had opened its conduct."""
+
+
 Name = Annotated[str, queue.text("name", 200, personal=True)]
 Title = Annotated[str, queue.text("item_title", 200, label="title", personal=True)]
 ItemId = Annotated[UUID, Field(description="The item of the queue.")]

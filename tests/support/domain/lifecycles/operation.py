@@ -143,6 +143,7 @@ PROCEDURE = Lifecycle(
         "complete_procedure": Verb("Running", at("Completed"), "ProcedureCannotCompleteError"),
         "abort_procedure": Verb("Running Held", at("Aborted"), "ProcedureCannotAbortError", given=reason_fields),
         "truncate_procedure": Verb("Running Held", at("Truncated"), "ProcedureCannotTruncateError", given=reason_fields),
+        "acknowledge_procedure": Verb(),
         "start_iteration": Verb("Running", {}, "ProcedureCannotStartIterationError", given=first_iteration),
         "end_iteration": Verb(
             "Running Held", {}, "ProcedureCannotEndIterationError", given=iteration_end_fields, arranged=open_iteration

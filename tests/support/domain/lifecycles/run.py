@@ -99,6 +99,7 @@ RUN = Lifecycle(
         "stop_run": Verb("Running Held", at("Stopped"), "RunCannotStopError", given=reason_fields),
         "abort_run": Verb("Running Held", at("Aborted"), "RunCannotAbortError", given=reason_fields),
         "truncate_run": Verb("Running Held", at("Truncated"), "RunCannotTruncateError", given=reason_fields),
+        "acknowledge_run": Verb("Completed Stopped Aborted Truncated", {}, "RunCannotAcknowledgeError"),
         "adjust_run": Verb("Running Held", {}, "RunCannotAdjustError", given=adjustment_fields),
         "append_observations": Verb("Running Held", {}, "RunObservationLogbookClosedError", given=one_sample),
         "append_run_logbook_entries": Verb(given=one_note),
