@@ -30,7 +30,7 @@ class GivenApproval:
 
 
 class Lease(NamedTuple):
-    """The right to do for all processes what one does at a time; whoever takes over begins another term."""
+    """The right to do for all processes what one does at a time; the next one who takes over begins another term."""
 
     lock: int
     term: int

@@ -138,7 +138,9 @@ def evolve(
         case DistributionMarkedStale():
             stale = copy_with(distribution, status=STALE, marked_stale_at=at, marked_stale_by=event.marked_stale_by)
             by = event.overwritten_by_distribution_id
-            return copy_with(stale, stale_reason=event.reason, overwritten_by_distribution_id=by, stale_trigger=event.trigger)
+            return copy_with(
+                stale, stale_reason=event.reason, overwritten_by_distribution_id=by, stale_trigger=event.trigger
+            )
         case DistributionDiscarded():
             discarded = copy_with(distribution, status=DISCARDED, discarded_at=at, discarded_by=event.discarded_by)
             return copy_with(discarded, discard_reason=event.reason)

@@ -67,7 +67,7 @@ class Leadership:
     _heard_at: float = field(default_factory=boot_time)  # when the last renewal that succeeded was sent
 
     def check(self) -> None:
-        """Raise where another process may lead by now: whoever was suspended asks this before anything else."""
+        """Raise where another process may lead by now; a process that was suspended asks this before anything else."""
         if boot_time() - self._heard_at >= STOP_SECONDS:
             raise LeaseLostError("The lease was not renewed in time.")
 
