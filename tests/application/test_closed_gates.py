@@ -97,7 +97,7 @@ class TestAnOwnMonitor:
 
     @pytest.fixture
     async def watched(self, hutch: Hutch) -> Hutch:
-        """The hutch, watched by a monitor that leads."""
+        """Return the hutch, watched by a monitor that leads."""
         hutch.memory.monitored_enclosures = {enclosure_key(hutch.line.world.state(Enclosure, hutch.line.enclosure_id))}
         hutch.memory.store.leases[MONITOR] = 1
         return hutch
