@@ -96,15 +96,15 @@ class TestAnOwnMonitor:
     """What the service's own monitor watches rests on a monitor that is there."""
 
     @pytest.fixture
-    async def watched(self, hutch: Hutch) -> Hutch:
+    async def watched_hutch(self, hutch: Hutch) -> Hutch:
         """Return the hutch, watched by a monitor that leads."""
         hutch.memory.monitored_enclosures = {enclosure_key(hutch.line.world.state(Enclosure, hutch.line.enclosure_id))}
         hutch.memory.store.leases[MONITOR] = 1
         return hutch
 
-    async def test_that_is_gone_lets_the_next_step_wait_and_holds_after_five_seconds(self, watched: Hutch) -> None:
-        memory, conduct = watched.memory, await watched.open_conduct()
-        await watched.walk(conduct, 1)
+    async def test_that_is_gone_lets_the_next_step_wait_and_holds_after_five_seconds(self, watched_hutch: Hutch) -> None:
+        memory, conduct = watched_hutch.memory, await watched_hutch.open_conduct()
+        await watched_hutch.walk(conduct, 1)
         began = memory.time.elapsed_seconds
         memory.store.leases.clear()
         report = await memory.step(conduct, 1)
@@ -113,29 +113,29 @@ class TestAnOwnMonitor:
         assert (report.verdict, report.failure.facts) == (ConductVerdict.GATE_CLOSED, {"reason": "not_confirmed"})
         assert "Nobody confirms the permit of" in report.failure.message
         assert memory.plant.writes.get("bl7:a", 0) == 1, "nothing was begun"
-        await watched.end(conduct, report)
+        await watched_hutch.end(conduct, report)
         procedure = memory.procedure(conduct)
         assert (procedure.status, procedure.hold_cause) == (ProcedureStatus.HELD, HoldCause.GATE_CLOSED)
 
-    async def test_that_another_follows_in_time_holds_nothing(self, watched: Hutch) -> None:
-        memory, conduct = watched.memory, await watched.open_conduct()
-        await watched.walk(conduct, 1)
+    async def test_that_another_follows_in_time_holds_nothing(self, watched_hutch: Hutch) -> None:
+        memory, conduct = watched_hutch.memory, await watched_hutch.open_conduct()
+        await watched_hutch.walk(conduct, 1)
         memory.store.leases.clear()
         asyncio.get_running_loop().call_later(3, memory.store.leases.update, {MONITOR: 2})
         assert (await memory.step(conduct, 1)).verdict is ConductVerdict.DONE
 
-    async def test_that_finds_the_hutch_open_holds_at_once(self, watched: Hutch) -> None:
-        memory, conduct = watched.memory, await watched.open_conduct()
-        await watched.walk(conduct, 1)
+    async def test_that_finds_the_hutch_open_holds_at_once(self, watched_hutch: Hutch) -> None:
+        memory, conduct = watched_hutch.memory, await watched_hutch.open_conduct()
+        await watched_hutch.walk(conduct, 1)
         began = memory.time.elapsed_seconds
         memory.store.leases[MONITOR] = 2
-        await watched.observe("NotPermitted")
+        await watched_hutch.observe("NotPermitted")
         report = await memory.step(conduct, 1)
         assert (report.verdict, memory.time.elapsed_seconds) == (ConductVerdict.GATE_CLOSED, began)
 
-    async def test_that_is_gone_does_not_keep_closing_steps_back(self, watched: Hutch) -> None:
-        memory, conduct = watched.memory, await watched.open_conduct()
-        await watched.walk(conduct, len(STEPS))
+    async def test_that_is_gone_does_not_keep_closing_steps_back(self, watched_hutch: Hutch) -> None:
+        memory, conduct = watched_hutch.memory, await watched_hutch.open_conduct()
+        await watched_hutch.walk(conduct, len(STEPS))
         memory.store.leases.clear()
         completed = ConductOutcome(finish=Finish.COMPLETED)
         assert await memory.conductor.begin_closing(conduct.end(completed)) is ConductVerdict.DONE

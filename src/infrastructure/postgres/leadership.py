@@ -50,10 +50,7 @@ RENEW = f"""UPDATE leases SET renewed_at = clock_timestamp() WHERE lock = %(lock
 AND EXISTS ({LOCK_HELD.format("%(lock)s")} AND pid = backend_pid) RETURNING term"""
 SILENT = f"""leases WHERE lock = %(lock)s AND renewed_at < clock_timestamp() - interval '{LEASE_SECONDS} s'
 AND EXISTS ({LOCK_HELD.format("%(lock)s")} AND pid = backend_pid)"""
-CONFIRMED_SECONDS = 2.5  # silence after which no step begins by what a monitor has read
-LIVE_MONITOR = f"""leases WHERE lock = {MONITOR_LOCK}
-AND renewed_at > clock_timestamp() - interval '{CONFIRMED_SECONDS} s'"""
-MONITOR_TERM = f"""SELECT term FROM {LIVE_MONITOR} AND NOT EXISTS ({UNSETTLED})"""
+MONITOR_TERM = f"SELECT term FROM leases WHERE lock = {MONITOR_LOCK} AND monitor_leads(term) AND NOT EXISTS ({UNSETTLED})"
 END_SILENT = f"SELECT pg_terminate_backend(backend_pid, 2000) FROM {SILENT}"
 IS_LED = f"SELECT WHERE EXISTS ({LOCK_HELD.format('%(lock)s')}) AND NOT EXISTS (SELECT FROM {SILENT})"
 

@@ -15,7 +15,6 @@ from baton.domain.operation.conduct.messages import Mark, StepPlace
 from baton.domain.operation.conduct.progress import ConductPhase, FilledSlot, RunWait, WaitingFor
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.shared.writes import Record
-from baton.infrastructure.postgres.leadership import LIVE_MONITOR
 from baton.infrastructure.postgres.statements import entries_adapter, record_adapter
 from baton.infrastructure.postgres.store import PostgresStore
 
@@ -25,8 +24,6 @@ LIVE = "procedure_id = %(procedure_id)s AND conduct_id = %(conduct_id)s AND phas
 MOVED = """EXISTS (SELECT FROM json_to_recordset(%(watched)s::json) AS read (type text, id uuid, version int)
 JOIN events ON stream_type = type AND stream_id = id AND events.version > read.version)"""
 """Whether a stream that is watched has a newer version than was read."""
-UNLED = f"%(monitor)s::bigint IS NOT NULL AND NOT EXISTS (SELECT FROM {LIVE_MONITOR} AND term = %(monitor)s)"
-"""Whether the monitor leads no more whose reading the gates rest on."""
 OF_LIST = f"""FROM {ENTRIES}
 WHERE conduct_id = %(conduct_id)s AND iteration_index = %(iteration_index)s AND closing = %(closing)s"""
 HERE = f"{OF_LIST} AND step_index = %(step_index)s"
@@ -42,7 +39,7 @@ live AS (SELECT phase, active_at, effect_id, effect_beat_at FROM conduct_progres
 found AS (
     SELECT %(judged)s AND NOT coalesce((SELECT phase = 'Closing' FROM live) = %(closing)s
             AND (%(first)s OR %(follows)s AND EXISTS (TABLE settled) OR {PASSED}), false) AS out_of_turn,
-        {MOVED} OR {UNLED} AS moved,
+        {MOVED} OR NOT monitor_leads(%(monitor)s) AS moved,
         (SELECT active_at FROM live) IS DISTINCT FROM (SELECT active_at FROM conduct_progress WHERE {LIVE}) AS overtaken,
         coalesce((SELECT extract(epoch FROM clock_timestamp() - active_at) > %(pause)s::float8 FROM live), false) AS late,
         (SELECT json_agg(json_build_array(event_id, mark, attempt, payload,

@@ -267,6 +267,7 @@ async def test_no_statement_reads_a_table_from_end_to_end(owner: Connection) -> 
     given: dict[str, Any] = {
         **place.model_dump(),
         **statements.watch_values([("Run", run_id, 50), ("Procedure", procedure_id, 3)]),
+        "monitor": 1,
         "may": True,
         "pause": 300.0,
         "again": False,

@@ -24,4 +24,10 @@ BEGIN
     END IF;
 END $$;
 GRANT EXECUTE ON FUNCTION require_lease TO baton_runtime;
+CREATE FUNCTION monitor_leads(wanted_term bigint) RETURNS boolean LANGUAGE sql AS $$
+    SELECT wanted_term IS NULL OR EXISTS (
+        SELECT FROM leases WHERE lock = x'6261746F6E05'::bigint AND term = wanted_term
+        AND renewed_at > clock_timestamp() - interval '2.5 s')
+$$;
+GRANT EXECUTE ON FUNCTION monitor_leads TO baton_runtime;
 ALTER TABLE process_reports ADD COLUMN clock_skew double precision NOT NULL DEFAULT 0;""")
