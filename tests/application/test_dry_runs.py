@@ -8,14 +8,15 @@ from baton.application.caller import Caller
 from baton.application.dry_runs import DryRunPorts, would_record
 from baton.application.ports import Batch
 from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.run.run import HoldRun, RunHeld
+from baton.domain.run.run import RunAdjusted
+from baton.domain.run.start import AdjustRun
 from baton.domain.shared.signatures import Signature, SignatureVerdict
 from baton.infrastructure.wall_clock import new_id
 from tests.support.tables import for_each
 
 
-def batch_of(event: RunHeld) -> Batch:
-    batch = Batch(Caller.system(uuid4()).call(datetime.now(UTC), uuid4()), "HoldRun")
+def batch_of(event: RunAdjusted) -> Batch:
+    batch = Batch(Caller.system(uuid4()).call(datetime.now(UTC), uuid4()), "AdjustRun")
     batch.add([event], uuid4(), lambda name, id: 1, new_id)
     return batch
 
@@ -25,9 +26,10 @@ def batch_of(event: RunHeld) -> Batch:
     [("beam dump", False, "beam dump"), ("something else", False, None), ("something else", True, "beam dump")],
 )
 def test_only_own_texts_are_shown_to_those_who_may_not_read_others(sent: str, texts: bool, shown: str | None) -> None:
-    batch = batch_of(RunHeld(reason="beam dump", decided_by_decision_id=None))
-    (event,) = would_record(batch, HoldRun(reason=sent), texts=texts)
-    assert (event.event_type, event.payload["reason"]) == ("RunHeld", shown)
+    facts = {"parameters_patch": {}, "effective_parameters": {}, "parameters_schema_revision": 1, "adjusted_by": uuid4()}
+    batch = batch_of(RunAdjusted(reason="beam dump", decided_by_decision_id=None, **facts))
+    (event,) = would_record(batch, AdjustRun(parameters_patch={}, reason=sent), texts=texts)
+    assert (event.event_type, event.payload["reason"]) == ("RunAdjusted", shown)
 
 
 class SigningPorts:

@@ -134,7 +134,8 @@ async def test_the_worker_tells_of_changes_while_it_still_compares_all(site: Sch
     await site.reconciler.reconcile_changed()
     site.calendars.slow = {f"schedule:{slow}": asyncio.Event()}
     wired: Any = SimpleNamespace(schedule_reconciler=site.reconciler, agent_schedules=AgentSchedules(site.calendars, ()))
-    async with Supervisor().supervise("schedules", lambda: keep_schedules(wired)):
+    leading: Any = SimpleNamespace(check=lambda: None)
+    async with Supervisor().supervise("schedules", lambda: keep_schedules(wired, leading)):
         await until(lambda: site.calendars.asked.count(f"schedule:{slow}") == 2)
         id = await site.define_schedule()
         await until(lambda: site.entry(id) is not None)

@@ -47,7 +47,7 @@ class StoreAndWorld:
             return refusal
         executed = self._execute(command, on)
         if command.operation.creates and command.operation.aggregate is not None:
-            assert executed.body == {command.operation.aggregate.id_name: str(events[0].stream_id)}
+            assert (executed.body or {})[command.operation.aggregate.id_name] == str(events[0].stream_id)
         if events:
             own = self.store.streams[events[0].aggregate.name, events[0].stream_id]
             assert executed.position >= own[-1].position
