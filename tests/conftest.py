@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -45,6 +46,13 @@ def write_to_memory() -> None:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+def forget_settings() -> None:
+    """Take the service's settings out of the environment: tests begin with none, whatever the shell has."""
+    example = Path(__file__).parent.parent / "baton.env.example"
+    for name in re.findall(r"^#?([A-Z][A-Z0-9_]+)=", example.read_text(), re.MULTILINE):
+        os.environ.pop(name, None)
+
+
 def keep_bytecode() -> None:
     """Compile every module once, also where nothing may be written beside it: a third of each process's start is that."""
     if sys.dont_write_bytecode:
@@ -54,6 +62,7 @@ def keep_bytecode() -> None:
         os.environ["PYTHONPYCACHEPREFIX"] = directory
 
 
+forget_settings()
 write_to_memory()
 keep_bytecode()
 

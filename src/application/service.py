@@ -52,7 +52,7 @@ class Service:
         on_progress: ProgressListener | None = None,
     ) -> CommandResult:
         """Execute a command; long work answers when it is done, with a position behind all it recorded, or within `wait`
-        seconds with its ids and status 202. A repeat of the request gets 200, and a process that stops waits no longer.
+        seconds with its ids and status 202. A process that stops waits no longer.
         What the caller holds only with approval becomes a proposal, answered with 202 too: nothing else happened. In process
         nothing is proposed, and what was approved is not proposed again."""
         try:
@@ -66,7 +66,10 @@ class Service:
             return await with_events(result, self.commands.store, texts=texts)
         operation = command.operation
         if operation.work is not None and result.body is not None:
-            return await self._await_answer(self.works[operation.work], result, getattr(command, "wait", 0), on_progress)
+            # What makes something answers a repeat as it did at first; what was done to something says that it was before.
+            status = 200 if result.replayed and operation.target is not None else result.status
+            wait = getattr(command, "wait", 0)
+            return await self._await_answer(self.works[operation.work], result, status, wait, on_progress)
         if operation.starts_workflow is not None and result.body is not None:
             work = self.works[operation.starts_workflow]
             await self._run_detached(self.start_work(work, UUID(result.body["conduct_id"])))
@@ -149,7 +152,7 @@ class Service:
             stopping.cancel()
 
     async def _await_answer(
-        self, work: Work, result: CommandResult, wait: float, on_progress: ProgressListener | None
+        self, work: Work, result: CommandResult, status: int, wait: float, on_progress: ProgressListener | None
     ) -> CommandResult:
         assert result.body is not None, "long work answers with its ids"
         work_id = UUID(result.body["work_id"])
@@ -169,8 +172,7 @@ class Service:
             await self._wait(min(pause, max(0.0, deadline - loop.time())))
             pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
         position = await self.commands.store.last_position()  # the work has recorded more than its opening
-        status = 200 if result.replayed and body else result.status
-        return replace(result, status=status, body=body or None, position=position)
+        return replace(result, status=status if body else result.status, body=body or None, position=position)
 
 
 def is_proposal(result: CommandResult) -> bool:

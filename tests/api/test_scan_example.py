@@ -151,7 +151,7 @@ async def test_a_repeat_attaches_to_the_same_ids(site: ScanSite) -> None:
     accepted = await site.api.post("/scans/ingest", {**request, "wait": 0}, **key)
     assert accepted.status_code in (201, 202), accepted.text
     answer = await site.api.post("/scans/ingest", {**request, "wait": 30}, **key)
-    assert (answer.status_code, answer.headers["Idempotency-Replayed"]) == (200, "true")
+    assert (answer.status_code, answer.headers["Idempotency-Replayed"]) == (201, "true")
     ids = answer.json()
     assert {**accepted.json(), **ids} == {**accepted.json(), "unchecked": ["frame_values", "angle_unit"]}
     if work_id := accepted.json().get("work_id"):
