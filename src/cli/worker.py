@@ -312,7 +312,8 @@ async def monitor(runtime: Runtime, control: Control, intervals: MonitorInterval
             for work in (watch_permits.run, watch_supplies.run, sweep.run):
                 tasks.create_task(work())
     finally:
-        await watch_permits.stop()
+        if not leading.is_lost:
+            await watch_permits.stop()
 
 
 async def reconcile(runtime: Runtime) -> None:

@@ -359,6 +359,8 @@ async def test_me_says_who_i_am_and_what_i_may_do(database_url: str, issuer: Iss
             "permitted_commands": verbs,
             "commands_with_approval": [],
             "groups": [],
+            "enforced": True,
+            "remark": None,
         }
         grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [MIRA]}
         verbs = ["BindActorSubject", "DeactivateActor", "ForgetActor", "ListZones"]

@@ -1,6 +1,7 @@
 """What is going on at a beamline, over REST: one answer of one moment, at a cost that does not grow with the equipment."""
 
 import asyncio
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,6 +13,7 @@ from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.domain.run.beamline_now import GetBeamlineNow
+from baton.infrastructure.postgres import pool
 from tests.support.api.example_reads import cause, refusal
 from tests.support.api.rest_beamline import Beamline, beamline, bring_into_force
 from tests.support.service import Api
@@ -142,6 +144,7 @@ async def test_the_number_of_statements_does_not_grow_with_the_tree(line: Beamli
         return await execute(self, *given, **options)
 
     monkeypatch.setattr(psycopg.AsyncConnection, "execute", count)
+    monkeypatch.setattr(pool, "TESTED_AFTER_SECONDS", math.inf)
     async with Runtime(Settings(database_url=line.api.database_url, app_env="test")) as runtime:
 
         async def statements() -> int:

@@ -108,7 +108,7 @@ async def test_what_waits_is_listed_ones_own_first_and_approved_by_its_id(termin
     assert ["Noor Haddad" in line for line in theirs] == [True]
     unasked = await terminals.approver.run("approve", proposal_id)
     assert (unasked.returncode, "Nobody can be asked here" in unasked.stderr) == (2, True), "no terminal, no approval"
-    digest = unasked.stderr.partition("--digest ")[2].split()[0]
+    digest = unasked.stderr.partition("--digest ")[2].split()[0].rstrip(",")
     approved = await terminals.approver.lines("approve", proposal_id, "--digest", digest, "--reason", "as discussed")
     assert approved[0].startswith("Approved and carried out: zone_id ")
     assert proposal_id not in str(await terminals.approver.answer("proposals"))

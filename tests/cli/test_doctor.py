@@ -581,6 +581,7 @@ class TestMonitors:
     def test_ages_are_told_and_old_ones_are_wrong(self, doctor: Doctor, database_url: str) -> None:
         self.record_observation(database_url, "Hutch B", 4)
         settings = {"DATABASE_URL": database_url, "MONITORED_ENCLOSURES": self.PERMITS}
+        settings["MONITORED_PERMIT_TTL_SECONDS"] = "900"
         verdict, sentence = doctor("monitors", **settings).lines["monitors"]
         assert (verdict, "(last: Hutch B 4 s ago, Hutch C never)" in sentence) == ("wrong", True)
         self.record_observation(database_url, "Hutch C", 90)
@@ -588,7 +589,7 @@ class TestMonitors:
             "ok",
             "2 enclosures and 0 supplies are monitored (permits last observed: Hutch B 4 s ago, Hutch C 90 s ago).",
         )
-        short = doctor("monitors", ENCLOSURE_OBSERVATION_TTL_SECONDS="60", **settings).lines["monitors"]
+        short = doctor("monitors", **{**settings, "MONITORED_PERMIT_TTL_SECONDS": "60"}).lines["monitors"]
         assert (short[0], "not every permit was observed within 60 s" in short[1]) == ("wrong", True)
 
 

@@ -14,7 +14,6 @@ from baton.cli.daily.session import ServiceSession, service_command
 from baton.cli.daily.steering import DryRunOption, WorkName, dry_run_lines
 from baton.cli.daily.tables import table_lines
 from baton.cli.messages import REFUSED, refuse
-from baton.client.wording import unclosed_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -164,6 +163,8 @@ def progress_text(session: ServiceSession, work: FoundWork) -> str | None:
 
 def watch_to_end(session: ServiceSession, thing: Any, console: "Console | None" = None) -> NoReturn:
     """Follow a run or a procedure to its end, print its result, and exit with 0 where it succeeded and was closed."""
+    from baton.client.wording import unclosed_text
+
     following = thing.watch(console=console, lines=not session.as_json)
     result = following.result()
     session.show(result, following.work.result_lines())

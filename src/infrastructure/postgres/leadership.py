@@ -61,6 +61,7 @@ class Leadership:
 
     connection: Connection
     lease: Lease
+    is_lost: bool = False  # whether session or lease were lost: then another may lead, and have written since
     _heard_at: float = field(default_factory=boot_time)  # when the last renewal that succeeded was sent
 
     def check(self) -> None:
@@ -70,15 +71,18 @@ class Leadership:
 
     async def keep(self, pulse: Connection) -> None:
         """Renew the lease until cancelled; raise where it is lost, or might be."""
-        values = self.lease._asdict()
-        while True:
-            sent_at = boot_time()
-            async with asyncio.timeout(STOP_SECONDS):
-                renewed = await (await pulse.execute(RENEW, values)).fetchone()
-            if renewed is None:
-                raise LeaseLostError("Another process leads now.")
-            self._heard_at = sent_at
-            await asyncio.sleep(CHECK_SECONDS)
+        try:
+            while True:
+                sent_at = boot_time()
+                async with asyncio.timeout(STOP_SECONDS):
+                    renewed = await (await pulse.execute(RENEW, self.lease._asdict())).fetchone()
+                if renewed is None:
+                    raise LeaseLostError("Another process leads now.")
+                self._heard_at = sent_at
+                await asyncio.sleep(CHECK_SECONDS)
+        except Exception:
+            self.is_lost = True
+            raise
 
 
 async def lead(url: str, lock: int, work: Callable[[Leadership], Coroutine[Any, Any, None]]) -> None:

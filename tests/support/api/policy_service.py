@@ -1,5 +1,6 @@
 """A service that enforces policies, with one of everything in it: what tests of who may see what share."""
 
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -88,5 +89,7 @@ async def open_policy_service(
         permitted = api.acting_as(owner)
         ids = await create_samples(author(permitted))
         (outbox / f"{ids['receipt_id']}.json").write_text("{}")
-        await register_copy(permitted, ids["dataset_id"], uri=write_array(outbox / "scan.h5", [[1, 2], [3, 4]]).as_uri())
+        scan = write_array(outbox / "scan.h5", [[1, 2], [3, 4]])
+        os.truncate(scan, (await permitted.get(f"/datasets/{ids['dataset_id']}")).json()["byte_size"])
+        await register_copy(permitted, ids["dataset_id"], uri=scan.as_uri())
         yield PolicyService(permitted, api.acting_as(stranger), ids, api.acting_as(twin))

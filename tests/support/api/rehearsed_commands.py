@@ -11,7 +11,7 @@ from baton.domain.registry import Operation
 from tests.support.service import Api
 
 DRY_RUN = {"Prefer": "handling=dry-run"}
-OTHERS = {"bookmarks", "projections", "entries_conduit_verdicts", "process_reports", "reactions"}
+OTHERS = {"bookmarks", "leases", "projections", "entries_conduit_verdicts", "process_reports", "reactions"}
 """The tables that others than commands write: followers of the log, the authorizer, and the processes themselves."""
 ROUTES: Routes[Operation] = Routes()
 for _operation in REGISTRY:
