@@ -18,6 +18,10 @@ for _operation in REGISTRY:
     ROUTES.add(_operation.method, _operation.path, _operation)
 
 
+GIVES_OTHERS = {"hold_everything"}
+"""What records nothing itself: every command that it gives is recorded for itself."""
+
+
 class RehearsingApi(Api):
     """Rehearses each command before it is given."""
 
@@ -70,6 +74,6 @@ def compare(
     assert (dry.status_code, dry.headers.get("Preference-Applied")) == (200, "handling=dry-run"), (operation.name, dry.text)
     said = dry.json()
     would = [(event["stream"], event["event_type"], set(event["payload"])) for event in said["would"]]
-    assert would == recorded, operation.name
+    assert would == ([] if operation.name in GIVES_OTHERS else recorded), operation.name
     if operation.work is None and real.content:
         assert said["answer"].keys() == real.json().keys(), operation.name
