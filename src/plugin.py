@@ -31,9 +31,18 @@ from baton.application.control import (
     always_open,
 )
 from baton.application.ports import Minter
-from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.operation.conduct.results import Measured
-from baton.domain.operation.steering.steering import (
+from baton.domain.shared.citation import (
+    Citation,
+    CitedDate,
+    CitedDescription,
+    CitedIdentifier,
+    CitedParty,
+    CitedRelation,
+    MintedIdentifier,
+)
+from baton.domain.shared.identifiers import ExternalIdScheme
+from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
+from baton.domain.steering.steering import (
     SteeringAdvice,
     SteeringAxis,
     SteeringBudget,
@@ -44,9 +53,7 @@ from baton.domain.operation.steering.steering import (
     SteeringSpace,
     SteeringVerdict,
 )
-from baton.domain.shared.citation import Citation, CitedDate, CitedDescription, CitedIdentifier, CitedParty, CitedRelation
-from baton.domain.shared.ports import MintedIdentifier
-from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
+from baton.domain.step.results import Measured
 
 __all__ = [
     "READ_TIMEOUT",  # seconds a control system has to connect and to give a value

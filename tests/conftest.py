@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # what only a worker needs is imported by the fixtures, since
     from tests.support.service import Api
     from tests.support.workflows.conduct_service import ConductService
 
-EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "15"))
 """How many examples of each property are tried, where the property does not say."""
 settings.register_profile("baton", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=EXAMPLES)
 settings.load_profile("baton")
@@ -108,6 +108,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     workers: int = session.config.getoption("workers")
     if not workers or session.config.option.collectonly or session.testsfailed:
         return None
+    if commands := sys.modules.get("tests.support.forked_commands"):  # which some of these tests use
+        commands.share_server()
     ForkedRun(session, scope).run(workers)
     return True
 
@@ -148,6 +150,16 @@ def temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator["EmbeddedTemp
     directory: Path = tmp_path_factory.mktemp("temporal")
     with EmbeddedTemporal(directory, headless=True, search_attributes=SEARCH_ATTRIBUTES, settings=ONE_PARTITION) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def baton_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The command line as a program that a shell or a client may start."""
+    from tests.support.forked_commands import forking_program
+
+    program: Path = tmp_path_factory.mktemp("bin") / "baton"
+    with forking_program(program):
+        yield program
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ from baton.application.proposals import Proposals
 from baton.application.publications import Publications
 from baton.application.queues import QueueTurns
 from baton.application.schedules.firings import Firings
-from baton.domain.operation.conduct.messages import OwnedRequest
+from baton.domain.conduct.messages import OwnedRequest
 from baton.domain.shared.tasks import TaskRequest
 from baton.workflows import activity_stubs as stubs
 

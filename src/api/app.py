@@ -28,10 +28,10 @@ from baton.application.queries import Feed
 from baton.application.service import Service
 from baton.application.settings import Settings
 from baton.application.telemetry import ProcessReport
-from baton.domain.access.edge_queries import StreamEvents
+from baton.domain.conduct.views import StreamProcedureConduct
 from baton.domain.contexts import REGISTRY
-from baton.domain.operation.conduct.results import actuation_of
-from baton.domain.operation.conduct.views import StreamProcedureConduct
+from baton.domain.step.results import actuation_of
+from baton.domain.views.edge_queries import StreamEvents
 
 if TYPE_CHECKING:
     from baton.api.trace_continuation import TraceContinuation

@@ -10,14 +10,14 @@ from baton.api.parsing import MAX_KEY_LENGTH
 from baton.api.refusal_catalogue import ALWAYS_POSSIBLE, STREAMS, possible_refusals, refusal_catalogue
 from baton.api.schemas import PREFIX, Forms, Schema, generate_forms, reachable
 from baton.api.service_paths import SERVICE_PATHS, SERVICE_TAG
-from baton.domain.access.edge_queries import StreamEvents
-from baton.domain.operation.conduct.views import StreamProcedureConduct
+from baton.domain.conduct.views import StreamProcedureConduct
 from baton.domain.registry import Operation, Registry
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.examples import fill
 from baton.domain.shared.field_meanings import describe
 from baton.domain.shared.sources import operation_source
 from baton.domain.trust.policy import approvable_commands
+from baton.domain.views.edge_queries import StreamEvents
 
 UUID_SCHEMA = {"type": "string", "format": "uuid"}
 JSON, PROBLEM = "application/json", "application/problem+json"

@@ -16,12 +16,12 @@ from baton.api.pages import page_headers
 from baton.application import identity
 from baton.application.caller import Caller
 from baton.application.ports import StoreUnavailableError
-from baton.domain.access.edge_queries import StreamEvents
-from baton.domain.operation.conduct.views import StreamProcedureConduct
+from baton.domain.conduct.views import StreamProcedureConduct
 from baton.domain.registry import REGISTRY, Operation, Registry, snake_case
 from baton.domain.shared import refusals as domain
 from baton.domain.shared.refusals import NotFound, Refusal
 from baton.domain.shared.sources import refusal_source
+from baton.domain.views.edge_queries import StreamEvents
 
 STREAMS: tuple[type[Any], ...] = (StreamEvents, StreamProcedureConduct)
 ALWAYS_POSSIBLE: tuple[type[Refusal], ...] = (

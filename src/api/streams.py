@@ -21,10 +21,10 @@ from baton.application.ports import Authorizer, Bookmark, EventRow
 from baton.application.queries import Feed, FeedAccess, feed_envelope
 from baton.application.service import Service
 from baton.domain.access.actor import Names
-from baton.domain.access.edge_queries import EventFilter, StreamEvents
-from baton.domain.operation.conduct.frames import FrameKind, StreamFrame
-from baton.domain.operation.conduct.views import ConductView, StreamProcedureConduct, may_be_conducted
+from baton.domain.conduct.frames import FrameKind, StreamFrame
+from baton.domain.conduct.views import ConductView, StreamProcedureConduct, may_be_conducted
 from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.views.edge_queries import EventFilter, StreamEvents
 
 MAX_ROWS = 200  # events that one read of the log returns for a reader
 MAX_BYTES = 128 * 1024  # about how much is buffered for a reader; rows beyond that are read again
@@ -129,7 +129,7 @@ class EventStream:
     async def __call__(self, request: Request, caller: Caller) -> Response:
         self.streams.refuse_more()
         operation = StreamEvents.operation
-        refuse_denied(operation, await self.authorizer.authorize(caller, operation.command_name))
+        refuse_denied(operation.command_name, await self.authorizer.authorize(caller, operation.command_name))
         query = from_query(StreamEvents, request.query, {})
         after = last_event_id(request)
         async with self.streams.reading:
@@ -196,7 +196,7 @@ def sse_frame(id: object, event: str, data: bytes) -> bytes:
 
 
 def last_event_id(request: Request) -> int | None:
-    """Return the position after which a reconnecting reader goes on."""
+    """Return the position after which a reconnecting reader continues."""
     text = request.header(b"last-event-id")
     if text is None:
         return None
@@ -282,7 +282,7 @@ def frame_bytes(frame: StreamFrame, conduct_id: UUID | None) -> bytes:
 
 
 def resume_mark(request: Request) -> tuple[UUID, int] | None:
-    """Return the conduct and ordinal after which a reconnecting reader goes on."""
+    """Return the conduct and ordinal after which a reconnecting reader continues."""
     text = request.header(b"last-event-id")
     if text is None:
         return None

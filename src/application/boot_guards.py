@@ -13,7 +13,7 @@ from baton.application.language_models import OFFLINE, parse_model_name
 from baton.application.settings import ComputeSubstrate, PidMinter, Settings, TraceExporter
 from baton.domain.access.actor import SEEDED_AGENT_IDS
 from baton.domain.kernel import NIL
-from baton.domain.operation.steering.steering import DecideSubstrate
+from baton.domain.steering.steering import DecideSubstrate
 
 OTLP_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 

@@ -12,17 +12,18 @@ from baton.domain.trust.proposal_basis import KeptBasis
 
 @dataclass(frozen=True)
 class GivenApproval:
-    """An approval of one command: who gave it, under which policies, which named that person, and what was approved; None
-    where that was given before it was kept."""
+    """An approval of one command and of those that it stands for: who gave it, under which policies, which named that
+    person, and what was approved; None where that was given before it was kept."""
 
     approved_by: UUID
     command_name: str
     policy_ids: frozenset[UUID]
     basis: KeptBasis | None = field(default=None, repr=False, compare=False)
+    parts: frozenset[str] = frozenset()
 
     def policies_for(self, command_name: str) -> frozenset[UUID]:
         """Return the policies under which a command was approved: none for another one."""
-        return self.policy_ids if command_name == self.command_name else frozenset()
+        return self.policy_ids if command_name in {self.command_name, *self.parts} else frozenset()
 
     def basis_for(self, command_name: str) -> KeptBasis | None:
         """Return what a command must still come to; None for another one."""

@@ -13,10 +13,11 @@ from baton.application.ports import Catalogue, CatalogueRefusedError, CatalogueU
 from baton.application.reactions import event_memo
 from baton.application.unit_of_work import load_row, require_state
 from baton.domain.data import catalogue as rules
-from baton.domain.data.catalogue import CATALOGUES, PENDING, CatalogueEntry, CatalogueEntryStatus, CatalogueName
+from baton.domain.data.catalogue import CATALOGUES, PENDING, CatalogueEntry, CatalogueEntryStatus
 from baton.domain.kernel import Event
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.shared.deployment import CatalogueName
 from baton.domain.shared.tasks import Task, TaskStatus, begin_task, with_answer
 from baton.domain.shared.text import shorten
 from baton.domain.shared.writes import Drop, Put
@@ -34,7 +35,7 @@ class CatalogueWork(TaskWork):
         self.catalogues = {catalogue.name: catalogue for catalogue in catalogues}
 
     async def request(self, dataset_id: UUID, catalogue: CatalogueName, event: EventRow) -> Job:
-        """Note that a catalogue is to show a dataset anew; return the job that sees to it, which may be under way."""
+        """Note that a catalogue is to show a dataset again; return the job that sees to it, which may be under way."""
         async with self.commands.store.session(CATALOGUES) as session:
             entry = await find_entry(session, rules.entry_id_of(dataset_id, catalogue))
             running = await session.records(Task, {"kind": CATALOGUES, "status": self.running})
@@ -133,7 +134,7 @@ async def find_entry(session: Session, entry_id: UUID) -> CatalogueEntry | None:
 
 @dataclass
 class CatalogueSubscriber:
-    """Has every catalogue show a dataset anew when anything changes that it shows."""
+    """Has every catalogue show a dataset again when any part that it shows changes."""
 
     work: CatalogueWork
     name: str = "catalogues"

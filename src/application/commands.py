@@ -3,7 +3,7 @@ comes from here: from a command, or with `Batch.add` from seeds and from a finis
 (bookmarks, locks, the state of long work) are written with `system_batch`; conducts write their own ledger."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -28,29 +28,30 @@ from baton.application.ports import (
 )
 from baton.application.unit_of_work import UnitOfWork, load_state
 from baton.domain.access.actor import Actor
-from baton.domain.kernel import Call, Command
+from baton.domain.kernel import Call, Command, NeededPermissions
+from baton.domain.ports import Ports
 from baton.domain.registry import Operation, defines
 from baton.domain.shared.canonical import content_hash, derived_uuid7
 from baton.domain.shared.dry_run import DryRun
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
 from baton.domain.shared.writes import Answer, Drop, Put
 from baton.domain.trust.authorization import ApprovalRequiredError, AuthzResult
-from baton.domain.trust.proposal import OpenProposal
+from baton.domain.trust.proposal import OpenProposal, ProposedPart
 from baton.domain.trust.proposal_basis import KeptBasis, ProposalBasis, StreamVersion
 
 READ_EVENT_TEXTS = "ReadEventTexts"
-MOMENT = timedelta(milliseconds=1)
+MOMENT = timedelta(seconds=1)  # so that times in names, which are written to the second, show as times
 DECIDED_ANEW = 5  # how often a gated command is decided while what it was judged by changes under it
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 1.0  # seconds before a command that lost more than one race is given again
 T = TypeVar("T")
+NOT_PERMITTED = "command_not_permitted"
 DENIALS: dict[str, str] = {
     "principal_deactivated": "Your actor is deactivated; ask an administrator to reactivate it.",
     "agent_not_versioned": "This agent is not in service; version or resume it first.",
     "no_applicable_policy": "No policy is defined for this surface; ask an administrator to define one.",
     "principal_not_permitted": "No policy on this surface lists you; ask an administrator for a grant.",
-    "command_not_permitted": "Your policies do not permit this operation here; ask an administrator for it.",
+    NOT_PERMITTED: "Your policies do not permit this operation here; ask an administrator for it.",
 }
 
 
@@ -87,7 +88,7 @@ class Commands:
     ) -> CommandResult:
         """Execute one command, or refuse it and change nothing; `new_id` is what it opens or creates."""
         operation = command.operation
-        await self._admit(operation, caller)
+        await self._admit(command, caller)
         begins = operation.work is not None or operation.starts_workflow is not None
         if begins and caller.claims is not None:
             caller = replace(caller, proven_group_ids=await self.authorizer.proven_groups(caller))
@@ -114,6 +115,7 @@ class Commands:
                 request=command.model_dump(mode="json", by_alias=True, exclude_unset=True),
                 would=[event.model_dump(mode="json") for event in basis.would],
                 policy_ids=frozenset(needed.policy_ids),
+                parts=tuple(ProposedPart(command_name=name, policy_ids=ids) for name, ids in needed.parts.items()),
                 digest=basis.digest,
                 rests_on=basis.rests_on,
             )
@@ -140,7 +142,7 @@ class Commands:
     async def _write(
         self, command: Command, caller: Caller, target_id: UUID | None, claim: KeyClaim | None, new_id: UUID | None
     ) -> CommandResult:
-        """Decide and write a command that was admitted; it is decided anew while it loses races that it may lose."""
+        """Decide and write a command that was admitted; it is decided again while it loses races that it may lose."""
         operation = command.operation
         attempts = {FACTS_CHANGED: DECIDED_ANEW}
         while True:
@@ -155,8 +157,8 @@ class Commands:
                     raise
 
     async def dry_run(self, command: Command, caller: Caller, *, target_id: UUID | None = None) -> DryRun:
-        """Return what a command would record and answer, or refuse it as its execution would; nothing is written. Who holds
-        it only with approval may ask this too."""
+        """Return what a command would record and answer, or refuse it as its execution would; nothing is written. A
+        caller who holds the command only with approval may ask this too."""
         decided = await self.rehearse(command, caller, target_id)
         texts = READ_EVENT_TEXTS in await self.authorizer.permitted_commands(caller)
         answer = None if decided.body is None else to_jsonable_python(decided.body)
@@ -178,7 +180,7 @@ class Commands:
     ) -> AsyncIterator[tuple[UnitOfWork, Decided]]:
         operation = command.operation
         try:
-            await self._admit(operation, caller)
+            await self._admit(command, caller)
         except ApprovalRequiredError:
             await self._refuse_other_kinds(operation, caller)
         async with self.store.session() as session:
@@ -213,9 +215,16 @@ class Commands:
         """Return a unit of work of this caller."""
         return UnitOfWork(session, caller, self.authorizer, self.ports)
 
-    async def _admit(self, operation: Operation, caller: Caller) -> None:
-        """Refuse a caller who may not give this command."""
-        refuse_denied(operation, await self.authorizer.authorize(caller, operation.command_name))
+    async def _admit(self, command: Command, caller: Caller) -> None:
+        """Refuse a caller who may not give this command, or any that it stands for."""
+        operation = command.operation
+        if defines(type(command), "needs"):
+            needed: NeededPermissions = command.needs()
+            verdicts = {name: await self.authorizer.authorize(caller, name) for name in needed.given}
+            permitted = await self.authorizer.permitted_commands(caller) if needed.issued else frozenset()
+            refuse_lacking(operation, verdicts, [name for name in needed.issued if name not in permitted])
+        else:
+            refuse_denied(operation.command_name, await self.authorizer.authorize(caller, operation.command_name))
         await self._refuse_other_kinds(operation, caller)
 
     async def _refuse_other_kinds(self, operation: Operation, caller: Caller) -> None:
@@ -231,6 +240,7 @@ class Commands:
     async def _decide(self, unit: UnitOfWork, command: Command, call: Call, target_id: UUID | None) -> Decided:
         """Load what a command is about, decide it, and put together what it writes and answers."""
         operation = command.operation
+        unit.begin_decision()
         if defines(type(command), "examine"):
             command.examine()
         state = None
@@ -307,7 +317,7 @@ def system_batch(command_name: str, clock: Clock, new_id: IdGenerator, *rows: Pu
 async def execute_with_retry(
     commands: Commands, command: Command, caller: Caller, *, target_id: UUID | None = None, new_id: UUID | None = None
 ) -> CommandResult:
-    """Execute a command again and again while it loses races: each loss only makes it be decided anew."""
+    """Execute a command again and again while it loses races: after each loss it is decided again."""
     pause = 0.0
     while True:
         try:
@@ -317,11 +327,33 @@ async def execute_with_retry(
             pause = min(pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
 
 
-def refuse_denied(operation: Operation, verdict: AuthzResult) -> None:
+def refuse_denied(command_name: str, verdict: AuthzResult) -> None:
     """Refuse a call that the authorizer denied; which policies exist stays unsaid."""
     if verdict.needs_approval:
-        raise ApprovalRequiredError.for_command(operation.command_name, verdict.determining_policies)
+        raise ApprovalRequiredError.for_command(command_name, verdict.determining_policies)
     if not verdict.is_allowed:
         reason = verdict.reason or "denied"
         advice = DENIALS.get(reason, "Ask an administrator for it.")
-        raise UnauthorizedError(f"{operation.command_name} was refused. {advice}", reason=reason)
+        raise UnauthorizedError(f"{command_name} was refused. {advice}", reason=reason)
+
+
+def refuse_lacking(operation: Operation, verdicts: Mapping[str, AuthzResult], lacking: Sequence[str]) -> None:
+    """Refuse a command that stands for others where the caller lacks any of them, or of what they lead to; all that is
+    missing is one refusal. Where some are held only with approval, the command becomes a proposal as a whole."""
+    denied = {name: one for name, one in verdicts.items() if not one.is_allowed and not one.needs_approval}
+    for name, verdict in denied.items():
+        if verdict.reason != NOT_PERMITTED or (len(denied) == 1 and not lacking):
+            refuse_denied(name, verdict)
+    if missing := sorted({*denied, *lacking}):
+        detail = (
+            f"{operation.command_name} stands for {', '.join(missing)}, which your policies do not permit here; ask an "
+            "administrator for that, or have somebody do it who may."
+        )
+        raise UnauthorizedError(detail, reason="grants_missing", facts={"missing": missing})
+    parts = {name: frozenset(one.determining_policies if one.needs_approval else ()) for name, one in verdicts.items()}
+    if any(parts.values()):
+        asking = [ids for ids in parts.values() if ids]
+        policy_ids = frozenset.intersection(*asking) or frozenset.union(*asking)
+        own = operation.command_name
+        name = own if own in parts else next(name for name, ids in parts.items() if ids)
+        raise ApprovalRequiredError.for_command(name, tuple(sorted(policy_ids)), parts)

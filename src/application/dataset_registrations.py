@@ -12,6 +12,7 @@ from baton.application.long_work import TaskWork
 from baton.application.ports import ByteSource, EventRow, Job
 from baton.application.reactions import event_memo
 from baton.application.unit_of_work import load_row, load_state
+from baton.domain.conduct.progress import OpenedConduct
 from baton.domain.data import procedure_files as rules
 from baton.domain.data.acquisition import Acquisition, RecordAcquisition
 from baton.domain.data.dataset import Dataset, RegisterDataset
@@ -19,8 +20,7 @@ from baton.domain.data.distribution import Distribution, RegisterDistribution
 from baton.domain.data.procedure_files import LeftFile, ProcedureFile, RegisterProcedureDatasets
 from baton.domain.data.values import GivenChecksum, GivenEncoding
 from baton.domain.kernel import Command, Event, State
-from baton.domain.operation.conduct.progress import OpenedConduct
-from baton.domain.operation.procedure.procedure import Procedure, ProcedureAborted, ProcedureCompleted
+from baton.domain.procedure.procedure import Procedure, ProcedureAborted, ProcedureCompleted
 from baton.domain.recipe.plan import DataRegistration
 from baton.domain.run.run import Run
 from baton.domain.shared.reads import find, require

@@ -6,13 +6,14 @@ from typing import Any
 import orjson
 
 from baton.application.ports import Batch, Session
-from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.kernel import Call, Command
-from baton.domain.shared.citation import Citation
+from baton.domain.ports import Ports
+from baton.domain.shared.citation import Citation, MintedIdentifier
 from baton.domain.shared.dry_run import WouldRecord
-from baton.domain.shared.ports import MintedIdentifier, Orders, Ports
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.refusals import Refusal
-from baton.domain.shared.signatures import Signature, SignatureVerdict
+from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdict
+from baton.domain.views.hold_everything import Orders
 
 BLANK_SIGNATURE = "00" * 64
 
@@ -25,6 +26,8 @@ class DryRunPorts:
         self._made: Signature | None = None
         self.made_up = False  # whether something was answered that the ports themselves would have done
 
+        self.identifiers = self.keys = self.orders = self
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ports, name)
 
@@ -36,7 +39,7 @@ class DryRunPorts:
     async def sign(self, secret_ref: str, content: bytes) -> Signature | None:
         """Return a signature without its bytes, or None where the key is not held here."""
         self.made_up = True
-        self._made = await self._ports.sign(secret_ref, content)
+        self._made = await self._ports.keys.sign(secret_ref, content)
         return self._made and self._made.model_copy(update={"bytes_hex": BLANK_SIGNATURE})
 
     async def verify_signature(
@@ -44,12 +47,16 @@ class DryRunPorts:
     ) -> SignatureVerdict:
         """Return what checking a signature finds; for a blank one, what checking the one that was made does."""
         made = self._made if self._made is not None and signature.bytes_hex == BLANK_SIGNATURE else signature
-        return await self._ports.verify_signature(public_material_ref, content, made)
+        return await self._ports.keys.verify_signature(public_material_ref, content, made)
+
+    async def public_key(self, public_material_ref: str | None) -> PublicKey | None:
+        """Return the key that public material stands for."""
+        return await self._ports.keys.public_key(public_material_ref)
 
     async def execute_each(self, call: Call, orders: Orders, dry_run: bool) -> Sequence[Refusal | None]:
         """Return the refusals that commands would get."""
         self.made_up = True
-        return await self._ports.execute_each(call, orders, dry_run=True)
+        return await self._ports.orders.execute_each(call, orders, True)
 
 
 async def refuse_rivals(session: Session, batch: Batch) -> None:

@@ -26,7 +26,7 @@ from baton.domain.data.edition import (
     WithdrawEdition,
 )
 from baton.domain.data.exports import MintDatasetExternalId, published_citation
-from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError, Unavailable
 from baton.domain.shared.tasks import Task
 

@@ -14,6 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from baton.domain.access.actor import SEEDED_AGENT_IDS, ActorKind
+from baton.domain.access.identity_provider import IdentityPort
 from baton.domain.kernel import NIL
 from baton.domain.shared.refusals import Refusal, Unavailable
 
@@ -121,17 +122,11 @@ class SubjectBindings(Protocol):
         """Return the actor that a stored row binds this pair to, and its kind; both texts match exactly."""
 
 
-class IdentityRegistry(Protocol):
+class IdentityRegistry(IdentityPort, Protocol):
     """The configured identity providers, as the edge and the commands about bindings see them."""
 
     async def authenticate(self, token: str, surface_id: UUID) -> VerifiedPrincipal:
         """Return the principal of a token on the surface it arrived on; raise InvalidTokenError or ProviderUnavailable."""
-
-    def knows(self, issuer: str) -> bool:
-        """Return whether a provider with exactly this issuer is configured."""
-
-    def binds(self, issuer: str, subject: str) -> bool:
-        """Return whether configuration binds this pair."""
 
     def issuers(self) -> tuple[str, ...]:
         """Return every configured issuer, sorted."""

@@ -11,8 +11,8 @@ from baton.application.caller import Caller
 from baton.application.commands import Commands, system_batch
 from baton.application.ports import Job, Work, WorkItem, WorkProgress
 from baton.application.unit_of_work import load_row
+from baton.domain.conduct.work_items import WorkFound
 from baton.domain.kernel import Command
-from baton.domain.operation.conduct.work_items import WorkFound
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable, kept_refusal
 from baton.domain.shared.tasks import Task, TaskRequest, TaskStatus, with_answer, with_refusal
 from baton.domain.shared.writes import Put, WorkRecord

@@ -15,14 +15,14 @@ from baton.domain.agent.agent import SpentAmounts
 from baton.domain.agent.reactions import OpenItem
 from baton.domain.agent.redaction import NameBook
 from baton.domain.data.attestation import ByteReading
-from baton.domain.data.catalogue import CataloguedDataset, CatalogueName
-from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.data.catalogue import CataloguedDataset
 from baton.domain.kernel import Call, Event, Outcome, StoredEvent
-from baton.domain.operation.schedule.calendar import Calendar
-from baton.domain.operation.schedule.schedule import Overlap
-from baton.domain.shared.citation import Citation
+from baton.domain.schedule.calendar import Calendar
+from baton.domain.schedule.schedule import Overlap
+from baton.domain.shared.citation import Citation, MintedIdentifier
+from baton.domain.shared.deployment import CatalogueName
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.listing import ListQuery, Page, Summary, Where
-from baton.domain.shared.ports import MintedIdentifier
 from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Unavailable
 from baton.domain.shared.signatures import Signature
@@ -71,7 +71,7 @@ class Bookmark(NamedTuple):
 
 @dataclass(frozen=True)
 class StreamAppend:
-    """Events to follow on a stream whose last known version is `after`."""
+    """Events to follow on a stream whose last version is `after`: the known one, or what an append before it leaves."""
 
     stream_type: str
     stream_id: UUID
@@ -136,7 +136,9 @@ class Batch:
         if events := [effect for effect in outcome if isinstance(effect, Event)]:
             name = events[0].aggregate.name
             stamped = [(event.own_id or new_id(), event.stamp(stream_id, self.call.now)) for event in events]
-            self.appends.append(StreamAppend(name, stream_id, version(name, stream_id), stamped))
+            before = [append for append in self.appends if (append.stream_type, append.stream_id) == (name, stream_id)]
+            after = before[-1].after + len(before[-1].events) if before else version(name, stream_id)
+            self.appends.append(StreamAppend(name, stream_id, after, stamped))
         for effect in outcome:
             match effect:
                 case Claim():
@@ -283,7 +285,7 @@ class LeaseLostError(Exception):
 
 
 class EngineUnavailableError(Unavailable):
-    """The workflow engine cannot be reached; what was recorded goes on as soon as it can."""
+    """The workflow engine cannot be reached; recorded work continues as soon as it can."""
 
 
 @dataclass(frozen=True)
@@ -443,9 +445,6 @@ class Publisher(Protocol):
     async def send(self, receipt_id: UUID, artifact: bytes) -> None:
         """Send an artifact; a receipt that was sent already is recognised. Raise SendingFailedError."""
 
-    async def read(self, receipt_id: UUID) -> bytes | None:
-        """Return what was sent under a receipt, or None where it is not kept here."""
-
 
 class PeerClient(Protocol):
     """Fetches what peers published."""
@@ -516,7 +515,7 @@ class CalendarEntry:
     paused: bool = False
     note: str = ""
     lifts: frozenset[str] = field(default=frozenset(), compare=False)
-    """Notes of the pauses that end where this is not paused; one with any other note is somebody's, and stays."""
+    """Notes of the pauses that end where this is not paused; one with any other note is a person's, and stays."""
     attributes: Mapping[str, str] = field(default_factory=dict)  # search attributes of what is started
     summary: str | None = None
 
@@ -544,13 +543,13 @@ class Calendars(Protocol):
     """The calendars of the workflow engine. Everything raises EngineUnavailableError."""
 
     async def put(self, entry: CalendarEntry) -> None:
-        """Put exactly this entry into the engine, apart from somebody's pause; raise CalendarRefusedError."""
+        """Put exactly this entry into the engine, apart from a person's pause; raise CalendarRefusedError."""
 
     async def look(self, entry: CalendarEntry) -> CalendarView | None:
         """Return the state of an entry; None where the engine has none under its id."""
 
     async def remove(self, id: str) -> None:
-        """Remove the entry under this id; what it has started goes on."""
+        """Remove the entry under this id; work that it has started continues."""
 
     async def list_ids(self, prefix: str) -> Sequence[str]:
         """Return the ids of all entries that begin like this; one that was just put may be missing."""

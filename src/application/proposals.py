@@ -15,6 +15,7 @@ from baton.application.ports import EventRow, Job, Store, WorkItem, WorkProgress
 from baton.application.reactions import event_memo
 from baton.application.service import Service
 from baton.application.unit_of_work import load_row, load_state
+from baton.domain.access.proposal_content import ProposalContent
 from baton.domain.kernel import Command, Event
 from baton.domain.shared.refusals import (
     ConcurrencyError,
@@ -30,14 +31,13 @@ from baton.domain.trust import proposal as rules
 from baton.domain.trust.authorization import ApprovalRequiredError
 from baton.domain.trust.proposal import Proposal, ProposalStatus, ProposalView, Rehearsal
 from baton.domain.trust.proposal_basis import ProposalBasis, ProposalChangedError, without_texts
-from baton.domain.trust.proposal_content import ProposalContent
 
 NOT_KEYED_OUTSIDE = "\t"  # no surface takes a key with it: what is carried out cannot be forestalled under its key
 EVERYWHERE = (UnauthorizedError, ApprovalRequiredError, ConcurrencyError, IdempotencyConflictError)
 
 
 class ProposedWork:
-    """A proposal as its proposer waits for it: its command's answer, or why it came to nothing."""
+    """A proposal as its proposer waits for it: its command's answer, or why it was not carried out."""
 
     workflow = rules.CARRIED_OUT_AS
 
@@ -183,7 +183,7 @@ class Proposals:
             outcome = rules.RecordProposalOutcome(refusal=kept_form(refusal))
         await self._record(outcome, proposal)
 
-    async def examine(self, proposal: Proposal) -> ProposalBasis:
+    async def examine_proposal(self, proposal: Proposal) -> ProposalBasis:
         """Return what a proposed command would do now, and what that rests on."""
         try:
             command, caller = await self._load(proposal)
@@ -193,15 +193,15 @@ class Proposals:
         except Refusal as refusal:
             return ProposalBasis(proposal.command_name, proposal.target_id, refusal=kept_form(refusal))
 
-    async def rehearse(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
+    async def rehearse_proposal(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
         """Return the view of a proposal with what its command would do now."""
-        basis = await self.examine(proposal)
+        basis = await self.examine_proposal(proposal)
         shown = basis.would if texts else tuple(map(without_texts, basis.would))
         rehearsal = Rehearsal(would=None if basis.refusal is not None else shown, refusal=basis.refusal)
         return view.model_copy(update={"rehearsal": rehearsal, "digest": basis.digest})
 
     async def _load(self, proposal: Proposal) -> tuple[Command, Caller]:
-        """Return what was asked for, as the surface that took it read it, and as whom it is carried out."""
+        """Return the proposed command as its surface read it, and the caller that it is carried out for."""
         content = await load_row(self.commands.store, ProposalContent, proposal_id=proposal.id)
         detail = f"This release cannot give {proposal.command_name} as it was proposed; have it proposed again."
         unknown = rules.ProposalNotCarriedOutError(detail, reason="not_known_any_more")
@@ -222,7 +222,8 @@ def proposer(proposal: Proposal, content: ProposalContent) -> Caller:
     approved_by, approval = proposal.approved_by, None
     if approved_by is not None:
         basis = None if proposal.digest is None else rules.kept_basis(proposal, content)
-        approval = GivenApproval(approved_by, proposal.command_name, proposal.approved_under, basis)
+        parts = frozenset(part.command_name for part in proposal.parts)
+        approval = GivenApproval(approved_by, proposal.command_name, proposal.approved_under, basis, parts)
     return Caller(
         proposal.proposed_by,
         proposal.surface_id,

@@ -10,12 +10,12 @@ from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.long_work import RowWork
 from baton.application.ports import Batch, Job, Publisher, SendingFailedError, Signer, SigningFailedError
-from baton.domain.calibration import publication as rules
 from baton.domain.calibration.calibration import Calibration
-from baton.domain.calibration.publication import CalibrationPublication, PublicationStatus
+from baton.domain.facility.facility import Facility, own_facility
+from baton.domain.federation import publication as rules
 from baton.domain.federation.credential import Credential
-from baton.domain.federation.facility import Facility, own_facility
 from baton.domain.federation.permit import Permit
+from baton.domain.federation.publication import CalibrationPublication, PublicationStatus
 from baton.domain.shared.reads import Reads, require
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.writes import Put

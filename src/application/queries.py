@@ -14,13 +14,13 @@ from baton.application.commands import READ_EVENT_TEXTS, refuse_denied
 from baton.application.ports import Authorizer, Bookmark, Clock, EventRow, IdGenerator, Session, Store
 from baton.application.unit_of_work import UnitOfWork, refuse_missing
 from baton.domain.access.actor import Names, names_of
-from baton.domain.access.edge_queries import EventFilter, ListEvents, StreamEvents
 from baton.domain.access.references import include_names
 from baton.domain.kernel import Call, History, NamesOnRequest, Query, State, TimeTravel
+from baton.domain.ports import Ports, method_of
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import Order, Page, decode_cursor, encode_cursor, malformed_cursor
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import AskPort
+from baton.domain.views.edge_queries import EventFilter, ListEvents, StreamEvents
 
 PROJECTIONS = "projections"  # the follower that keeps every projection
 OWN_WRITES_WAIT_SECONDS = 2.0
@@ -50,7 +50,7 @@ class Queries:
     async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
         operation = query.operation
         if not operation.open:
-            refuse_denied(operation, await self.authorizer.authorize(caller, operation.command_name))
+            refuse_denied(operation.command_name, await self.authorizer.authorize(caller, operation.command_name))
         return await self.answer(query, caller, target_id=target_id)
 
     async def answer(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
@@ -72,7 +72,7 @@ class Queries:
             answer = await unit.fulfil(query.answer(*known))
             if not isinstance(answer, AskPort):
                 return await self._with_names(query, answer, unit)
-        answer = await getattr(self.ports, answer.method.__name__)(*answer.arguments)  # no connection waits for it
+        answer = await method_of(self.ports, answer.method)(*answer.arguments)  # no connection waits for it
         async with self.store.session() as session:
             return await self._with_names(query, answer, UnitOfWork(session, caller, self.authorizer, self.ports))
 
@@ -242,8 +242,9 @@ class Feed:
         found = await self.store.locate(ended.position)
         return found if found is not None and found.position == ended.position else ended
 
-    async def page(self, caller: Caller, query: ListEvents) -> Page[dict[str, Any]]:
+    async def event_page(self, call: Call, query: ListEvents) -> Page[dict[str, Any]]:
         """Return a page of the log; where it would be larger than asked for, it ends earlier."""
+        caller = Caller.of(call)
         access = await self.access(caller)
         start = await self.start(query.after)
         bookmark = await self._goes_on(query) or (start if query.order is Order.ASC else LOG_END)

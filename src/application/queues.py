@@ -1,4 +1,4 @@
-"""What a turn of a queue does: it judges the first item, puts its start on the record, opens its conduct as who added it,
+"""A turn of a queue judges the first item, puts its start on the record, opens its conduct as the actor who added it,
 and waits for its end. The record leads: everything may be repeated, killed anywhere, or run twice at once."""
 
 from collections.abc import Mapping, Sequence
@@ -15,18 +15,18 @@ from baton.application.launches import Launches, TargetLaunch
 from baton.application.ports import EventRow, Job, Store, WorkItem, WorkProgress
 from baton.application.reactions import event_memo
 from baton.application.unit_of_work import StreamWatch, load_events, load_state
+from baton.domain.conduct.progress import ConductPhase
 from baton.domain.enclosure.enclosure import Enclosure
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Command, Event, State
-from baton.domain.operation.conduct.progress import ConductPhase
-from baton.domain.operation.procedure import procedure as procedures
-from baton.domain.operation.procedure.procedure import Procedure
-from baton.domain.operation.queue import item_records as records
-from baton.domain.operation.queue import queue as queues
-from baton.domain.operation.queue.forecast import judge_item
-from baton.domain.operation.queue.items import QueueItem
-from baton.domain.operation.queue.messages import QUEUE, ItemRequest, QueueOrder, TurnReport, TurnVerdict, queue_workflow_id
-from baton.domain.operation.queue.queue import ACTIVE, HELD, Queue
+from baton.domain.procedure import procedure as procedures
+from baton.domain.procedure.procedure import Procedure
+from baton.domain.queue import item_records as records
+from baton.domain.queue import queue as queues
+from baton.domain.queue.forecast import judge_item
+from baton.domain.queue.items import QueueItem
+from baton.domain.queue.messages import QUEUE, ItemRequest, QueueOrder, TurnReport, TurnVerdict, queue_workflow_id
+from baton.domain.queue.queue import ACTIVE, HELD, Queue
 from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan
 from baton.domain.run import run as runs
@@ -97,8 +97,7 @@ class QueueTurns:
     async def _record_refusal(self, queue: Queue, item: QueueItem, refusal: Refusal) -> TurnReport:
         """Record what keeps an item from starting: it waits for what may pass, and is refused for anything else."""
         kind = records.BlockQueueItem if refusal.passing else records.RefuseQueueItem
-        made = {"procedure_ids": launch_of(queue, item).procedure_ids}
-        await self._record(queue, item, kind, code=refusal.code, detail=refusal.detail, **made)
+        await self._record(queue, item, kind, code=refusal.code, detail=refusal.detail)
         verdict = TurnVerdict.BLOCKED if refusal.passing else TurnVerdict.AGAIN
         return TurnReport(verdict=verdict, item_id=item.item_id, attempt=item.attempt)
 
@@ -131,8 +130,7 @@ def refuse_held(queue: Queue) -> None:
 
 def launch_of(queue: Queue, item: QueueItem) -> TargetLaunch:
     """Return what an item launches, as who added it."""
-    due_at = item.started_at or queue.created_at
-    return TargetLaunch(item.launch, item.aim, caller_of(item), due_at, item.number, item.versions)
+    return TargetLaunch(item.launch, records.arranged_item(queue, item), caller_of(item))
 
 
 def caller_of(item: QueueItem) -> Caller:

@@ -12,7 +12,7 @@ from baton.domain.agent.agent import Agent
 from baton.domain.agent.seeded_agents import SEEDED, SeededAgent
 from baton.domain.equipment.role import ROLE_NAME, Role
 from baton.domain.equipment.seeded_roles import SEEDED_ROLES
-from baton.domain.federation.facility import Facility, FacilityKind, RegisterFacility
+from baton.domain.facility.facility import Facility, FacilityKind, RegisterFacility
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Outcome, State
 from baton.domain.safety.clearance_template import SEEDED_TITLES, TEMPLATE_CODE, code_key, seeded_template
 from baton.domain.shared.canonical import derived_uuid7

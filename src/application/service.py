@@ -10,17 +10,19 @@ import structlog
 
 from baton.application.caller import Caller
 from baton.application.commands import READ_EVENT_TEXTS, Commands
+from baton.application.long_work import find_work
 from baton.application.ports import Authorizer, CommandResult, Engine, EngineUnavailableError, Store, Work, WorkProgress
 from baton.application.queries import Queries
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_row
-from baton.domain.kernel import NIL, Command, Query
+from baton.domain.access.proposal_content import ProposalContent
+from baton.domain.conduct.work_items import WorkFound
+from baton.domain.kernel import NIL, Call, Command, Query
 from baton.domain.shared.dry_run import DryRun
-from baton.domain.shared.ports import Orders
 from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.authorization import ApprovalRequiredError
 from baton.domain.trust.proposal import shown_events
-from baton.domain.trust.proposal_content import ProposalContent
+from baton.domain.views.hold_everything import Orders
 
 log = structlog.get_logger()
 FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.03, 0.5  # grows with the time it takes
@@ -53,7 +55,7 @@ class Service:
     ) -> CommandResult:
         """Execute a command; long work answers when it is done, with a position behind all it recorded, or within `wait`
         seconds with its ids and status 202. A process that stops waits no longer.
-        What the caller holds only with approval becomes a proposal, answered with 202 too: nothing else happened. In process
+        A command that the caller holds only with approval becomes a proposal, also 202: nothing else happened. In process
         nothing is proposed, and what was approved is not proposed again."""
         try:
             result = await self.commands.execute(command, caller, target_id=target_id, key=key)
@@ -69,6 +71,9 @@ class Service:
             # What makes something answers a repeat as it did at first; what was done to something says that it was before.
             status = 200 if result.replayed and operation.target is not None else result.status
             wait = getattr(command, "wait", 0)
+            if operation.answers_at_once and not wait:
+                await self._run_detached(self.start_work(self.works[operation.work], UUID(result.body["work_id"])))
+                return result
             return await self._await_answer(self.works[operation.work], result, status, wait, on_progress)
         if operation.starts_workflow is not None and result.body is not None:
             work = self.works[operation.starts_workflow]
@@ -82,10 +87,10 @@ class Service:
         """Return what a command would record and answer; nothing is written, and no work is started."""
         return await self.commands.dry_run(command, caller, target_id=target_id)
 
-    async def execute_each(self, orders: Orders, caller: Caller, *, dry_run: bool = False) -> list[Refusal | None]:
+    async def execute_each(self, call: Call, orders: Orders, dry_run: bool) -> list[Refusal | None]:
         """Execute commands one after the other, each in a transaction of its own; return the refusal of each, or None.
         Workflows are started once all of it is on record."""
-        refusals: list[Refusal | None] = []
+        caller, refusals = Caller.of(call), list[Refusal | None]()
         opened: list[tuple[Work, UUID]] = []
         for command, target_id in orders:
             try:
@@ -103,6 +108,9 @@ class Service:
         if opened:
             await self._run_detached(self._start_all(opened))
         return refusals
+
+    async def find_work(self, work_id: UUID) -> WorkFound | None:
+        return await find_work(self.works.values(), work_id)
 
     async def _start_all(self, opened: Sequence[tuple[Work, UUID]]) -> None:
         await asyncio.gather(*(self.start_work(work, work_id) for work, work_id in opened))

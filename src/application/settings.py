@@ -15,8 +15,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from baton.application import plant
 from baton.application.identity import IdentityProvider, is_absolute_url
-from baton.domain.operation.steering.steering import DecideSubstrate
 from baton.domain.safety.clearance_template import SEEDED_TITLES
+from baton.domain.shared.units import UnitPolicy
+from baton.domain.steering.steering import DecideSubstrate
 
 HIDDEN = "***"
 MODEL_SETTINGS = ("RUN_DEBRIEFER_MODEL", "CAUTION_DRAFTER_MODEL")  # may be named as a model reference instead of a model
@@ -124,8 +125,8 @@ class Settings(BaseSettings):
     temporal_api_key: SecretStr | None = None
     """The key that the server is called with, over TLS only."""
     worker_deployment_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")] | None = None
-    """The deployment that workers belong to, where old ones are kept until their workflows end; unset, a new worker goes
-    on with whatever an old one began."""
+    """The deployment that workers belong to, where old ones are kept until their workflows end; unset, a new worker
+    continues the workflows that an old one began."""
     worker_build_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]{1,100}$")] | None = None
     """Which build of that deployment this worker is."""
     require_authenticated_principal: bool = False
@@ -155,6 +156,9 @@ class Settings(BaseSettings):
     unowned_signals: UnownedSignals | None = None
     """Whether a conduct may write to signals that no asset owns, `refuse` or `allow`; unset, it is refused in the production
     tier and allowed elsewhere."""
+    unit_policy: UnitPolicy = UnitPolicy.CONVERT
+    """The treatment of a value whose declared unit is not the one that the control system states: `convert`, `refuse`, or
+    `ignore`, which compares nothing."""
     clearance_four_eyes: bool | None = None
     """Whether the author of a safety form is kept from reviewing and approving it; unset, so it is in the production
     tier."""
@@ -182,7 +186,7 @@ class Settings(BaseSettings):
     control_writes_enabled: bool = True
     """Whether anything may be written to the control systems; `false` makes every route read-only."""
     conduct_restart_limit_seconds: Annotated[int, Field(ge=1)] = 300
-    """After standing still for this long a conduct does not go on unasked."""
+    """A conduct that was interrupted for this long does not continue unasked."""
     action_timeout_seconds: Annotated[int, Field(ge=1)] = 3600
     """How long an action of a procedure may take."""
     compute_substrate: ComputeSubstrate = ComputeSubstrate.IN_MEMORY

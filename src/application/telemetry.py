@@ -1,5 +1,5 @@
 """Logging, in structured lines without values that could name a person; reports of running processes; and standard output
-and error of a process that must go on when nobody reads its lines: those are dropped and counted."""
+and error of a process that must continue when nobody reads its lines: those are dropped and counted."""
 
 import io
 import logging

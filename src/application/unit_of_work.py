@@ -9,9 +9,10 @@ from uuid import UUID
 from baton.application.caller import Caller
 from baton.application.fold_cache import FoldedStream
 from baton.application.ports import Authorizer, EventRow, FactsRead, Session, Store
+from baton.application.supposed_writes import SupposedWrites
 from baton.domain.kernel import Aggregate, Event, State, StoredEvent
+from baton.domain.ports import Ports, method_of
 from baton.domain.shared import reads
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Read, Reads, Streams
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.writes import Record
@@ -23,7 +24,8 @@ R = TypeVar("R", bound=Record)
 
 
 class UnitOfWork:
-    """The reads of one command or query; each stream is loaded once."""
+    """The reads of one command or query; each stream is loaded once. What a decision supposes to be written is read as if it
+    were; the versions and facts are those of the store."""
 
     def __init__(self, session: Session, caller: Caller, authorizer: Authorizer, ports: Ports) -> None:
         self.session = session
@@ -34,6 +36,7 @@ class UnitOfWork:
         self._states: dict[tuple[str, UUID], State | None] = {}
         self._versions: dict[tuple[str, UUID], int] = {}
         self._members: list[tuple[str, Sequence[str], Sequence[UUID]]] = []
+        self._supposed = SupposedWrites()
 
     def version(self, stream_type: str, id: UUID) -> int:
         """Return the last version seen of a stream; 0 for one that is new or was not read."""
@@ -48,6 +51,10 @@ class UnitOfWork:
     def facts(self) -> FactsRead:
         """Return everything that was read and can change."""
         return FactsRead(self.versions, tuple(self._members))
+
+    def begin_decision(self) -> None:
+        """Suppose nothing any more: a decision that is made anew does not see what the one before it would have written."""
+        self._supposed = SupposedWrites()
 
     async def target(self, aggregate: Aggregate[Any], id: UUID) -> State:
         """Return the state a command is about; refuse with 404 where there is none."""
@@ -75,17 +82,20 @@ class UnitOfWork:
                 return await self._streams(request)
             case reads.PastEvents(of, id, events):
                 rows = await self.session.load_of(of.__name__, id, [event.__name__ for event in events])
-                return tuple(decode_event(of.aggregate, row) for row in rows)
-            case reads.LatestEvents(of):
-                return tuple(decode_event(of.aggregate, row) for row in await self.session.load_latest(request))
+                stored = tuple(decode_event(of.aggregate, row) for row in rows)
+                return (*stored, *self._supposed.events((of.__name__, id), events))
+            case reads.LatestEvents(of, id, events, count):
+                rows = await self.session.load_latest(request)
+                newer = reversed(self._supposed.events((of.__name__, id), events))
+                return (*newer, *(decode_event(of.aggregate, row) for row in rows))[:count]
             case reads.Holders(kind, keys):
-                return await self.session.holders(kind, keys)
+                return self._supposed.holders(kind, keys, await self.session.holders(kind, keys))
             case reads.AllHolders(kind):
                 return await self.session.all_holders(kind)
             case reads.Members(kind, keys):
                 members = await self.session.members(kind, keys)
                 self._members.append((kind, keys, sorted({id for ids in members.values() for id in ids})))
-                return members
+                return self._supposed.members(kind, keys, members)
             case reads.AllMembers(kind):
                 return await self.session.all_members(kind)
             case reads.Descendants(kind, id, max_depth):
@@ -105,13 +115,16 @@ class UnitOfWork:
             case reads.OwnAccess():
                 return await self._authorizer.access(self._caller)
             case reads.AskPort(method, arguments):
-                return await getattr(self.ports, method.__name__)(*arguments)
+                return await method_of(self.ports, method)(*arguments)
             case reads.RunInThread(function, arguments):
                 return await asyncio.to_thread(function, *arguments)
+            case reads.Suppose(also, at):
+                return self._supposed.add(also, at, self._states.get)
 
     async def _streams(self, request: Streams) -> dict[UUID, State]:
         aggregate = request.state.aggregate
-        if unread := [id for id in request.ids if (aggregate.name, id) not in self._states]:
+        known, supposed, name = self._states, self._supposed.states, aggregate.name
+        if unread := [id for id in request.ids if (name, id) not in known and (name, id) not in supposed]:
             streams = await load_streams(self.session, aggregate, unread)
             for id in unread:
                 stream = streams.get(id)
@@ -119,7 +132,8 @@ class UnitOfWork:
                 if stream is not None:
                     self._versions[aggregate.name, id] = stream.version
                     self.position = max(self.position, stream.position)
-        return {id: state for id in request.ids if (state := self._states[aggregate.name, id]) is not None}
+        found = {id: supposed.get((name, id)) or known.get((name, id)) for id in request.ids}
+        return {id: state for id, state in found.items() if state is not None}
 
 
 async def load_streams(session: Session, aggregate: Aggregate[Any], ids: Sequence[UUID]) -> dict[UUID, FoldedStream]:

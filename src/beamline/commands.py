@@ -210,7 +210,7 @@ def refuse_files(error: BeamlineFileError) -> int:
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Advance]:
-    """Draw a bar on a terminal while something goes on."""
+    """Draw a bar on a terminal while commands are given."""
     console = Console(stderr=True, emoji=False)
     columns: Iterable[TextColumn | BarColumn | MofNCompleteColumn | TimeRemainingColumn] = (
         TextColumn("{task.description}"),

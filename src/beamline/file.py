@@ -16,15 +16,15 @@ from baton.domain.equipment.asset import AssetTier
 from baton.domain.equipment.model import Manufacturer
 from baton.domain.equipment.partition import PartitionRule
 from baton.domain.equipment.values import AlternateIdentifier, Drawing, Owner, Port, SignalLimits
-from baton.domain.federation.facility import FacilityIdentifier, FacilityKind
+from baton.domain.facility.facility import FacilityIdentifier, FacilityKind
 from baton.domain.kernel import Value
-from baton.domain.operation.conduct.options import OnUnknownOutcome, WatchedGates
-from baton.domain.operation.schedule.calendar import Calendar
-from baton.domain.operation.schedule.schedule import Overlap
 from baton.domain.recipe.capability import ExecutorShape
+from baton.domain.recipe.conduct_options import OnUnknownOutcome, WatchedGates
 from baton.domain.recipe.method import PortRequirement
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.safety.hazards import RiskBand
+from baton.domain.schedule.calendar import Calendar
+from baton.domain.schedule.schedule import Overlap
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.times import Instant
 from baton.domain.trust.policy import DEFAULT_EXPIRY_SECONDS

@@ -20,7 +20,7 @@ from baton.client import Baton
 from baton.client.answers import ServiceAnswer
 from baton.client.refusals import Forbidden
 from baton.domain.contexts import REGISTRY
-from baton.domain.federation.facility import FacilityKind, FacilityStatus
+from baton.domain.facility.facility import FacilityKind, FacilityStatus
 
 ALL_KINDS: dict[str, ReferredKind[Any]] = {**LOOKUPS, **KINDS}
 AT_ONCE = 8  # requests under way at the same time

@@ -186,7 +186,7 @@ def rebuild(
     names: Annotated[list[str] | None, Argument(help="Projections to rebuild; all when none is named.")] = None,
     data_dir: DataDir = Path(".baton"),
 ) -> None:
-    """Fill projections anew from the log while the service goes on."""
+    """Fill projections again from the log while the service is in use."""
     from baton.cli.projector import rebuild_projections
 
     rebuild_projections(names or [], data_dir)

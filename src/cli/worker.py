@@ -46,7 +46,7 @@ from baton.application.telemetry import error_location
 from baton.cli.composition.runtime import BootRefused, Runtime
 from baton.cli.messages import refuse
 from baton.cli.startup import start_garbage_collection, stop_on_signals
-from baton.domain.operation.steering.steering import offered_deciders
+from baton.domain.steering.steering import offered_deciders
 from baton.infrastructure.compute.job_runner import process_birth
 from baton.infrastructure.compute.local_process import AccountUnusableError, JobRetention, LocalProcesses, configured_compute
 from baton.infrastructure.control.routes import AdapterMissingError, open_control
@@ -170,7 +170,7 @@ async def open_conduct_engine(
     own_actions = actions or installed_actions()
     pulse = Pulse()
     plant = (control, own_actions, WallClock(), settings.control_routes)
-    effects = StepEffects(*plant, action_limit, check_limits, pulse.begin)
+    effects = StepEffects(*plant, action_limit, check_limits, pulse.begin, settings.unit_policy)
     ledger, plans = ledger or PostgresLedger(runtime.store), StepPlans(runtime.store)
     watch = RecordWatch(runtime.commands, clock)
     # The name is unique to this process, on any machine, at any time.

@@ -1,5 +1,4 @@
-"""From a plan to a run that is conducted, and from a recipe to a procedure that is: the several calls that one wish takes,
-as exchanges."""
+"""Launches of plans and recipes by their names, and what plans and recipes say of themselves, as exchanges."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,13 +10,13 @@ from baton.client.index import OPERATIONS
 from baton.client.refusals import ClientError, Refusal
 
 if TYPE_CHECKING:
-    from baton.client.operations import DryRun, Preflight, RunStartedAnswer
+    from baton.client.operations import Preflight
 
 PLAN, RECIPE = "Plan", "Recipe"
+LAUNCH, CHOICE_NEEDED = "launch", "recipe_choice_needed"
 DEPRECATED = "Deprecated"
 LONGEST_KIND = 50
 LONGEST_NAME = 200
-LONGEST_REASON = 500
 Reference = str | UUID  # a name or an id
 
 
@@ -46,11 +45,10 @@ def call(session: ClientSession, operation: str, /, **arguments: Any) -> Exchang
 def run_request(
     session: ClientSession, plan: Reference, options: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> Exchange[dict[str, Any]]:
-    """Return the arguments that start a run on a plan, or ask whether it may start: its parameters, what else start_run
-    takes, and a name made of the plan's where none is given."""
+    """Return the arguments that ask whether a run may start on a plan: its parameters, what else preflight_run takes, and a
+    name made of the plan's where none is given."""
     plan_id = yield from session.id_of(PLAN, plan)
-    request = {"plan_id": plan_id, "override_parameters": dict(parameters)}
-    request |= {name: value for name, value in options.items() if value is not None}
+    request = {"plan_id": plan_id, "override_parameters": dict(parameters), **given_options(options)}
     if "name" not in request:
         view = yield from call(session, "get_plan", plan_id=plan_id)
         request["name"] = timed_name(view.name)
@@ -66,48 +64,46 @@ def preflight_plan(
     return verdict
 
 
-def start_plan(
+def launch_plan(
     session: ClientSession,
     plan: Reference,
     chosen: Sequence[Reference] | None,
     options: Mapping[str, Any],
     parameters: Mapping[str, Any],
-) -> "Exchange[RunStartedAnswer]":
-    """Start a run on a plan, register a procedure of each recipe as its phase, and have the phases conducted in order.
-
-    Where a phase is refused after the run has started, the run is stopped again.
-    """
-    request = yield from run_request(session, plan, options, parameters)
-    found = yield from load_plan(session, request["plan_id"], chosen)
-    started: RunStartedAnswer = yield from call(session, "start_run", **request)
-    run_id, registered = started.run_id, []
+    *,
+    dry_run: bool = False,
+) -> Exchange[Any]:
+    """Launch a plan: a run with these recipes as its phases, or with the only one that fits."""
+    plan_id = yield from session.id_of(PLAN, plan)
+    request = {"plan_id": plan_id, "parameters": dict(parameters), **given_options(options)}
+    if chosen is not None:
+        found = yield from load_plan(session, plan_id, chosen)
+        request["phases"] = [{"recipe_id": recipe_id} for recipe_id, _ in found.phases]
     try:
-        for recipe_id, name in found.phases:
-            phase = yield from call(
-                session,
-                "register_procedure_from_recipe",
-                recipe_id=recipe_id,
-                name=name,
-                kind=found.procedure_kind,
-                target_asset_ids=found.plan.asset_ids,
-                parent_run_id=run_id,
-            )
-            registered.append(phase.procedure_id)
-        yield from call(session, "conduct_run", run_id=run_id, procedure_ids=registered, wait=0)
+        return (yield from session.call(OPERATIONS[LAUNCH], request, dry_run=dry_run))
     except Refusal as refusal:
-        refusal.add_note((yield from stop_started(session, run_id, refusal)))
-        raise
-    return started
+        if refusal.reason != CHOICE_NEEDED:
+            raise
+        raise RecipeChoiceError(refusal.detail, dict((refusal.facts or {})["candidates"])) from refusal
 
 
-def stop_started(session: ClientSession, run_id: UUID, cause: Refusal) -> Exchange[str]:
-    """Stop a run that cannot be conducted; return what became of it, in a sentence."""
-    reason = f"Its conduct was refused: {cause.detail}"[:LONGEST_REASON]
-    try:
-        yield from call(session, "stop_run", run_id=run_id, reason=reason)
-    except Refusal as refusal:
-        return f"The run {run_id} had started and is still on record as it is: {refusal.detail}"
-    return f"The run {run_id} had started and was stopped again."
+def launch_recipe(
+    session: ClientSession,
+    recipe: Reference,
+    assets: Sequence[Reference],
+    options: Mapping[str, Any],
+    bindings: Mapping[str, Any],
+    *,
+    dry_run: bool = False,
+) -> Exchange[Any]:
+    """Launch a recipe on these assets, as a procedure of its own."""
+    request = {"recipe_id": recipe, "target_asset_ids": list(assets), "bindings": dict(bindings), **given_options(options)}
+    return (yield from session.call(OPERATIONS[LAUNCH], request, dry_run=dry_run))
+
+
+def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the options that are given."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def load_plan(session: ClientSession, plan_id: UUID, chosen: Sequence[Reference] | None) -> Exchange[PlanToConduct]:
@@ -142,45 +138,6 @@ def chosen_recipes(
             name = (yield from call(session, "get_recipe", recipe_id=recipe_id)).name
         found.append((recipe_id, name))
     return found
-
-
-def conduct_recipe(
-    session: ClientSession,
-    recipe: Reference,
-    assets: Sequence[Reference],
-    options: Mapping[str, Any],
-    bindings: Mapping[str, Any],
-) -> Exchange[UUID]:
-    """Register a procedure of a recipe on these assets and have it conducted; return its id."""
-    request = yield from procedure_request(session, recipe, assets, options, bindings)
-    registered = yield from call(session, "register_procedure_from_recipe", **request)
-    yield from call(session, "conduct_procedure", procedure_id=registered.procedure_id, wait=0)
-    procedure_id: UUID = registered.procedure_id
-    return procedure_id
-
-
-def try_request(session: ClientSession, operation: str, request: Exchange[dict[str, Any]]) -> "Exchange[DryRun]":
-    """Return what the first command of a launch would record; what follows needs what it makes, and is not tried."""
-    would: DryRun = yield from session.call(OPERATIONS[operation], (yield from request), dry_run=True)
-    return would
-
-
-def procedure_request(
-    session: ClientSession,
-    recipe: Reference,
-    assets: Sequence[Reference],
-    options: Mapping[str, Any],
-    bindings: Mapping[str, Any],
-) -> Exchange[dict[str, Any]]:
-    """Return the arguments that register a procedure of a recipe; name and kind are made of the recipe's where not given."""
-    recipe_id = yield from session.id_of(RECIPE, recipe)
-    request = {"recipe_id": recipe_id, "target_asset_ids": list(assets), "bindings": dict(bindings)}
-    request |= {name: value for name, value in options.items() if value is not None}
-    if not {"name", "kind"} <= request.keys():
-        view = yield from call(session, "get_recipe", recipe_id=recipe_id)
-        capability = yield from call(session, "get_capability", capability_id=view.capability_id)
-        request = {"name": timed_name(view.name), "kind": kind_of(capability.code), **request}
-    return request
 
 
 def timed_name(name: str) -> str:

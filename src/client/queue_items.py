@@ -1,4 +1,4 @@
-"""From a table to the items of a queue, and from a title to one of them: the several calls that one wish takes, as
+"""The calls that make queue items from a table, and that find an item by its title, as
 exchanges."""
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -105,16 +105,12 @@ class PlanThing(Thing):
         options = {"name": name, "subject_id": subject, "campaign_id": campaign}
         given = {**(parameters or {}), **more_parameters}
         session = self.client.session
-        if dry_run:
-            request = launching.run_request(session, self.reference, options, given)
-            return self.client.carry_out(launching.try_request(session, "start_run", request))
-        return self.client.carry_out(self._start(recipes, options, given))
+        launch = launching.launch_plan(session, self.reference, recipes, options, given, dry_run=dry_run)
+        return self.client.carry_out(launch if dry_run else self._start(launch))
 
-    def _start(
-        self, chosen: Sequence[Reference] | None, options: Mapping[str, Any], given: Mapping[str, Any]
-    ) -> "Exchange[RunThing]":
-        started = yield from launching.start_plan(self.client.session, self.reference, chosen, options, given)
-        return RunThing(self.client, AGGREGATES["Run"], started.run_id, started)
+    def _start(self, launch: Exchange[Any]) -> "Exchange[RunThing]":
+        launched = yield from launch
+        return RunThing(self.client, AGGREGATES["Run"], launched.run_id, launched)
 
     def preflight(
         self,
@@ -148,18 +144,14 @@ class RecipeThing(Thing):
         """Register a procedure of the recipe on these assets and have it conducted; return the procedure. What the recipe
         leaves open is given by its name."""
         assets = [on] if isinstance(on, str | UUID) else on
-        options, given = {"name": name, "kind": kind}, {**(parameters or {}), **more_parameters}
+        options, given = {"name": name, "procedure_kind": kind}, {**(parameters or {}), **more_parameters}
         session = self.client.session
-        if dry_run:
-            request = launching.procedure_request(session, self.reference, assets, options, given)
-            return self.client.carry_out(launching.try_request(session, "register_procedure_from_recipe", request))
-        return self.client.carry_out(self._conduct(assets, options, given))
+        launch = launching.launch_recipe(session, self.reference, assets, options, given, dry_run=dry_run)
+        return self.client.carry_out(launch if dry_run else self._conduct(launch))
 
-    def _conduct(
-        self, assets: Sequence[Reference], options: Mapping[str, Any], given: Mapping[str, Any]
-    ) -> "Exchange[ProcedureThing]":
-        procedure_id = yield from launching.conduct_recipe(self.client.session, self.reference, assets, options, given)
-        return ProcedureThing(self.client, AGGREGATES["Procedure"], procedure_id)
+    def _conduct(self, launch: Exchange[Any]) -> "Exchange[ProcedureThing]":
+        launched = yield from launch
+        return ProcedureThing(self.client, AGGREGATES["Procedure"], launched.procedure_ids[0], launched)
 
 
 class ProcedureThing(Thing):

@@ -4,7 +4,8 @@ refused comes back beside the field or the button it is about."""
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
@@ -24,6 +25,7 @@ from baton.console.forms import (
     FormField,
     FormReader,
     Option,
+    belongs,
     change_rows,
     errors_by_place,
     flatten,
@@ -33,22 +35,23 @@ from baton.console.forms import (
 from baton.console.in_process import REFUSALS, AnyRefusal, InProcessClient, entry_of, problem_of
 from baton.console.rendering import html_response, redirect
 from baton.console.sessions import FORM_TOKEN, ConsoleSession
+from baton.console.shell import ConsoleShell
 from baton.console.units import load_units
 from baton.console.verbs import verb_label
+from baton.domain.conduct.run_conduct import ConductRun, GetRunConduct
 from baton.domain.contexts import REGISTRY
+from baton.domain.procedure.procedure import DEFINED
 from baton.domain.registry import Operation
-from baton.domain.run.hold_everything import HoldEverything
 from baton.domain.shared.naming import name_field
 from baton.domain.trust.proposal import ApproveProposal, Proposal
-
-if TYPE_CHECKING:
-    from baton.console.console import Console
+from baton.domain.views.hold_everything import HoldEverything
 
 KEY, BACK, CHECK = "_key", "back", "_check"
 OWN_PATH = re.compile(r"/console(?:[/?][!-\[\]-~]*)?")  # visible characters alone: it stands in headers
 MOST_OPTIONS = 100
 SHOWN = "digest"  # what the approver of a proposal was shown
 LOOKED_AT = (SHOWN, "confirmed_digest")  # the fields that say what somebody was shown who approves or confirms
+LISTS_PHASES = ("phases", "procedure_ids")  # the fields of conduct_run of which one is given
 LOOK_FIRST = "What is approved is what you saw: open the proposal, and approve it there."
 
 
@@ -65,15 +68,26 @@ class FilledForm:
 class CommandForms:
     """Shows and submits the forms of commands."""
 
-    def __init__(self, console: "Console") -> None:
+    def __init__(self, console: ConsoleShell) -> None:
         self._console = console
 
     async def show(self, request: Request, session: ConsoleSession) -> Response:
         """Answer `GET /console/do/{operation}`: the form, filled in as far as the address says."""
         operation, typed = command_of(request), prefilled_fields(request)
+        if operation is ConductRun.operation and not any(belongs(name, one) for name in typed for one in LISTS_PHASES):
+            typed |= await self._phases_left(request, session, typed)
         unseen = operation is ApproveProposal.operation and SHOWN not in typed
         problem = {"detail": LOOK_FIRST, "code": None} if unseen else None
         return await self._page(request, session, operation, typed, problem=problem)
+
+    async def _phases_left(self, request: Request, session: ConsoleSession, typed: Mapping[str, str]) -> dict[str, str]:
+        """Return the phases that the latest conduct of a run has left, as they would be typed in; none while it is live."""
+        run_id, desk = typed.get("run_id"), self._console.desk_of(request, session)
+        conduct = await desk.find(GetRunConduct, run_id) if run_id else None
+        if conduct is None or conduct["result"] is None:
+            return {}
+        left = [one for one in conduct["phases"] if one["status"] == DEFINED]
+        return self._reader(ConductRun.operation).type_in(input_schema(ConductRun.operation), {"phases": left})
 
     async def submit(self, request: Request, session: ConsoleSession) -> Response:
         """Answer `POST /console/do/{operation}`: give the command, rehearse it, or change the form."""
@@ -136,11 +150,13 @@ class CommandForms:
             request, session, form.operation, form.typed, errors=errors, problem=problem, status=refusal.status
         )
 
+    def _reader(self, operation: Operation, errors: Mapping[str, Sequence[str]] | None = None) -> FormReader:
+        return FormReader(input_schema(operation).get("$defs", {}), self._console.zone, errors or {})
+
     def _form(
         self, operation: Operation, typed: Mapping[str, str], errors: Mapping[str, Sequence[str]] | None = None
     ) -> FilledForm:
-        schema = input_schema(operation)
-        reader = FormReader(schema.get("$defs", {}), self._console.zone, errors or {})
+        schema, reader = input_schema(operation), self._reader(operation, errors)
         hidden = [*carried_fields(operation), *(["wait"] if operation.work else [])]
         shown = reader.fields(schema, typed, operation.aggregate, hidden)
         return FilledForm(operation, typed.get(operation.target or ""), typed, shown)
@@ -326,12 +342,19 @@ def lead_to(request: Request, session: ConsoleSession, to: str, said: str, posit
 
 
 def lead_to_proposal(
-    request: Request, session: ConsoleSession, error: ProposedError, zone: ZoneInfo, position: int, before: str = ""
+    request: Request, session: ConsoleSession, error: ProposedError, zone: ZoneInfo, position: int
 ) -> Response:
     """Lead to the page of what a command became that takes an approval, and say until when it waits."""
-    until = error.proposed.expires_at.astimezone(zone)
-    said = f"{before}Proposed; it waits for approval until {until:%Y-%m-%d %H:%M %Z}."
-    return lead_to(request, session, href_of(Proposal.aggregate, error.proposed.proposal_id), said, position)
+    proposed = error.proposed
+    return lead_to_waiting(request, session, proposed.proposal_id, proposed.expires_at.astimezone(zone), position)
+
+
+def lead_to_waiting(
+    request: Request, session: ConsoleSession, proposal_id: UUID, until: datetime, position: int
+) -> Response:
+    """Lead to the page of a proposal, and say until when it waits."""
+    said = f"Proposed; it waits for approval until {until:%Y-%m-%d %H:%M %Z}."
+    return lead_to(request, session, href_of(Proposal.aggregate, proposal_id), said, position)
 
 
 def safe_path(path: str | None) -> str | None:

@@ -7,9 +7,9 @@ from typing import Any
 from baton.console.desk import Desk
 from baton.console.display import words_of
 from baton.console.verbs import VerbButton, form_href, verbs_of
-from baton.domain.operation.conduct.progress import WaitingFor
-from baton.domain.operation.conduct.step_list import StepState
-from baton.domain.operation.procedure.procedure import DEFINED, ENDED, HELD, RUNNING, ConductMode, Procedure
+from baton.domain.conduct.progress import WaitingFor
+from baton.domain.conduct.step_list import StepState
+from baton.domain.procedure.procedure import DEFINED, ENDED, HELD, RUNNING, ConductMode, Procedure
 
 OPENS = {
     "conduct_procedure": (DEFINED,),
@@ -25,6 +25,7 @@ RESUMES = {
     ConductMode.ADVISED: "conduct_until_advised_from",
 }  # The command that takes a held procedure up, by how it is conducted.
 TAKE_UP = "Take it up"
+LOOKED_AT = "I have looked at it"
 HOLD, ABORT = "hold_procedure", "abort_procedure"
 SKIP, RESOLVE = "skip_procedure_wait", "resolve_procedure_step"
 
@@ -80,6 +81,8 @@ def conduct_verbs(
         first = [buttons[name] for name in ("conduct_procedure", "conduct_or_hold_procedure", "start_procedure")]
     elif status == RUNNING:
         first = [buttons[name] for name in ("complete_procedure", "append_activities", HOLD, ABORT)]
+    elif view["closing_failures"]:
+        first = [replace(buttons["acknowledge_procedure"], label=LOOKED_AT)]
     shown = {one.name for one in first}
     return ConductVerbs(first, [one for one in buttons.values() if one.name not in shown])
 

@@ -90,7 +90,7 @@ class Desk:
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
 
     def may(self, *inputs: "type[Query] | Operation") -> bool:
-        """Return whether the person may ask or do all of these, be it that what they do is proposed."""
+        """Return whether the person may ask or do all of these, or propose those that they hold with approval."""
         operations = (one if isinstance(one, Operation) else one.operation for one in inputs)
         return all(one.open or one.command_name in self.permitted or self.proposes(one) for one in operations)
 

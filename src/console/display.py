@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate
 from baton.domain.shared.naming import referred_aggregate
+from baton.domain.step.results import SourceKind
 
 GOOD, LOOK, STOP, LIVE, PLAIN = "good", "look", "stop", "live", "plain"
 SIGNS = {GOOD: "✓", LOOK: "▲", STOP: "✗", LIVE: "●", PLAIN: "○"}
@@ -25,11 +26,14 @@ LOOKS = {
         Unknown Warning awaited warning""",
     STOP: """Abandoned Aborted Blocked Cancelled Danger Decommissioned Deregistered Discarded Expired Failed
         Faulted Forbidden Invalid Lost Mismatch NotPermitted Refused Rejected Retired Retracted Revoked
-        Unavailable Unreachable Unverifiable Voided Withdrawn lost wrong""",
-    LIVE: "Conducting InProgress Live Ongoing Running Started heard",
+        Stalled Unavailable Unreachable Unverifiable Voided Withdrawn lost wrong""",
+    LIVE: "Closing Conducting InProgress Live Ongoing Running Started heard",
 }  # The states of every aggregate by how they look; a state that stands nowhere is shown plainly.
 LOOK_OF = {state: look for look, states in LOOKS.items() for state in states.split()}
 WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
+ERROR_CLASS = r"(?:[A-Z]+[a-z0-9]+){2,}: "
+STEP_FAILURE = re.compile(rf"\b(?:{'|'.join(get_args(SourceKind))})(?:\[(\d+)\])? (\S.*?) failed: {ERROR_CLASS}")
+OTHER_FAILURE = re.compile(rf'(?:(?<= failed: )|(?<=")){ERROR_CLASS}')
 DAY, HOUR, MINUTE = 86400, 3600, 60
 
 
@@ -55,6 +59,15 @@ def words_of(name: Any) -> str:
     return " ".join(rest)[:1].upper() + " ".join(rest)[1:]
 
 
+def reason_text(reason: str) -> str:
+    """Return a reason on record for people: its step is counted from 1, and classes of errors are left out."""
+
+    def describe(failure: re.Match[str]) -> str:
+        return "" if failure[1] is None else f"step {int(failure[1]) + 1}, {failure[2]} failed: "
+
+    return OTHER_FAILURE.sub("", STEP_FAILURE.sub(describe, reason))
+
+
 def instant_of(value: Any) -> datetime | None:
     """Return a time that plain data holds."""
     if isinstance(value, datetime) or value is None:
@@ -64,6 +77,8 @@ def instant_of(value: Any) -> datetime | None:
 
 def duration_text(seconds: float) -> str:
     """Return a duration as people say it, in its two largest units."""
+    if seconds < 0.001:
+        return "< 1 ms"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 10:
@@ -157,6 +172,8 @@ class Display:
                 return self.clock(value)
             case str() if field in ("status", "lifecycle", "condition", "permit_status", "severity", "phase", "intent"):
                 return self.chip("Lost" if value == "Running" and (beside or {}).get("lost") else value)
+            case str() if field.endswith("reason"):
+                return Markup("{}").format(reason_text(value))
             case str():
                 return Markup("{}").format(value)
             case dict() if set(value) == {"id", "name"}:
@@ -164,9 +181,8 @@ class Display:
                 named = value["name"] or short_id(value["id"])
                 return self.link(aggregate, value["id"], named) if aggregate else escape(named)
             case dict():
-                rows = (
-                    Markup("<dt>{}</dt><dd>{}</dd>").format(words_of(k), self.value(v, k, value)) for k, v in value.items()
-                )
+                named = ((k if ":" in k else words_of(k), self.value(v, k, value)) for k, v in value.items())
+                rows = (Markup("<dt>{}</dt><dd>{}</dd>").format(*one) for one in named)
                 return Markup('<dl class="inner">{}</dl>').format(Markup("").join(rows))
             case list() | tuple():
                 if all(not isinstance(one, dict) or set(one) == {"id", "name"} for one in value):

@@ -1,5 +1,5 @@
 """Forms from declarations: the JSON schema of an input becomes fields with labels, units and limits, and what a browser
-sends back becomes JSON again. A form is rendered anew from what was typed, so that rows and alternatives need no script."""
+sends back becomes JSON again. A form is rendered from the typed values, so that rows and alternatives need no script."""
 
 import json
 import re
@@ -14,12 +14,13 @@ from uuid_utils.compat import uuid7
 
 from baton.api.errors import RequestValidationError
 from baton.console.display import words_of
-from baton.console.units import UnitError, parse_quantity
+from baton.console.units import parse_quantity
 from baton.domain.kernel import Aggregate
 from baton.domain.registry import Operation
 from baton.domain.shared.field_meanings import describe
 from baton.domain.shared.logbooks import SHAPE
 from baton.domain.shared.naming import referred_aggregate
+from baton.domain.shared.units import UnitError
 
 COUNT, FLAG, GIVEN, ADD, REMOVE, SHOW = "_count", "_flag", "_given", "_add", "_remove", "_show"
 CONTROLS = (ADD, REMOVE, SHOW)
@@ -255,7 +256,9 @@ class FormReader:
             tag = str(value[schema["discriminator"]["propertyName"]])
             return tag, tagged[tag]
         for tag, one in tagged.items():
-            if value.keys() <= one["properties"].keys() and set(one.get("required", ())) <= value.keys():
+            known = one["properties"]
+            tells = all(value.get(name, part["const"]) == part["const"] for name, part in known.items() if "const" in part)
+            if tells and value.keys() <= known.keys() and set(one.get("required", ())) <= value.keys():
                 return tag, one
         return next(iter(tagged.items()))
 

@@ -13,7 +13,7 @@ import structlog
 from baton.api.app import UNSETTLED, ServiceHost
 from baton.api.streams import OpenStreams
 from baton.application.telemetry import ProcessReport, error_location
-from baton.domain.operation.conduct.results import actuation_of
+from baton.domain.step.results import actuation_of
 from baton.infrastructure.wall_clock import clock
 
 log = structlog.get_logger()

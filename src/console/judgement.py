@@ -25,11 +25,16 @@ ABOUT = {
     "roles_played": "Asset",
     "campaign_open": "Campaign",
     **dict.fromkeys(("targets_found", "targets_in_service", "targets_unclaimed", "assets_ready"), "Asset"),
-    **dict.fromkeys(("signals_owned", "setpoints_within_limits"), "Asset"),
+    **dict.fromkeys(("signals_owned", "units_agree", "setpoints_within_limits"), "Asset"),
     "supplies_available": "Supply",
     "enclosures_permitted": "Enclosure",
     "clearance_in_force": "Clearance",
 }  # What the ids are of that each gate asks about.
+GATES = {
+    "grants_present": "Permissions held",
+    "pins_bounded": "Calibrations not too many",
+    "refs_bounded": "References not too many",
+}  # The gates whose names say too little to people.
 OPENED_BY = {"subject_mounted": "mount_subject"}
 """The verb that opens a gate, where one does whatever keeps it closed."""
 WHERE = {
@@ -72,6 +77,7 @@ class Judgement:
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     remark: str = ""
     proposal: str = ""
+    unknown_units: tuple[str, ...] = ()  # the signals whose unit the control system does not state
     overwritten: tuple[str, ...] = ()  # the addresses of registered copies that its recipes would write over
 
     @property
@@ -85,7 +91,7 @@ class Judgement:
 
 def gate_words(gate: str) -> str:
     """Return the name of a gate as people read it."""
-    return "Permissions held" if gate == "grants_present" else words_of(gate)
+    return GATES.get(gate) or words_of(gate)
 
 
 def missing_grants(needed: Iterable[str], desk: Desk) -> ClosedGate | None:

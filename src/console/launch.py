@@ -1,84 +1,86 @@
-"""Launches: whether something may start as it was typed, and the client's own exchange that starts it. A plan becomes a run
-that is conducted; a recipe becomes a procedure that is."""
+"""What can be launched from a form: a plan, which becomes a run, or a recipe, which becomes a procedure; whether it may
+start as it was typed, and the one command that starts it."""
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
 from baton.api.errors import RequestValidationError
-from baton.client import launching
-from baton.client.exchanges import ClientSession, Exchange
+from baton.client.exchanges import Exchange
 from baton.client.queue_items import bindings_in
-from baton.client.requests import HttpRequest, HttpResponse
+from baton.client.requests import HttpRequest
 from baton.console.desk import Desk
 from baton.console.display import href_of
 from baton.console.forms import Schema
-from baton.console.in_process import entry_of
 from baton.console.judgement import ClosedGate, Judgement, Remedy, closed_gate, gate_words, missing_grants
 from baton.console.launch_form import PHASE, Errors, GivenLaunch, LaunchShape, closed_by_fields, errors_of
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
-from baton.domain.operation.procedure.start import needed_grants
-from baton.domain.registry import Operation
-from baton.domain.run.conduct import ConductRun
-from baton.domain.run.start import PreflightRun, StartRun
+from baton.domain.kernel import NeededPermissions
 from baton.domain.shared.refusals import Refusal
-
-if TYPE_CHECKING:
-    from baton.client.operations import DryRun
+from baton.domain.start.registration import RegisterProcedureFromRecipe
+from baton.domain.start.run_start import PreflightRun, StartRun
+from baton.domain.target.start_launch import StartLaunch, kind_of
 
 T = TypeVar("T")
 IDEMPOTENCY_KEY = "Idempotency-Key"
+GRANTS = "grants_present"  # the gate of permissions, which is judged here for the launch as a whole
 VALID, CHOSEN, REGISTERED = "Parameters valid", "Recipes chosen", "Registration accepted"
 GATES_ASKED_LATER = "Whether the hutch, the supplies and the equipment allow it is asked when it starts."
 MOST_TRIED_STEPS = 500  # a longer list takes too long to be bound and checked at every keystroke
-PROPOSED = {
-    StartRun.operation.name: "You may start a run only with approval, so its start alone is proposed. Once that is approved,"
-    " the run is on record without phases: register and conduct those from its own page.",
-    ConductRun.operation.name: "You may have a run conducted only with approval: the run starts at once and its phases are"
-    " registered; that they are conducted is proposed.",
-    RegisterProcedureFromRecipe.operation.name: "You may register a procedure only with approval, so that alone is proposed."
-    " Once it is approved, the procedure is on record and not conducted: conduct it from its own page.",
-    ConductProcedure.operation.name: "You may have a procedure conducted only with approval: it is registered at once, and"
-    " that it is conducted is proposed.",
-}  # What is said of a launch, by the command of it that becomes a proposal.
+PROPOSED = "You may launch this only with approval: the launch is proposed as a whole, and nothing of it is done before."
 LONG_LIST = "Its list of steps is too long to be checked while you type; a dry run checks it."
 GATES_NOT_SHOWN = "Its gates are asked when it starts; showing them before takes the permission PreflightRun."
 
 
-class Launch(Protocol):
-    """Something that can be started from a form."""
+class Launchable(Protocol):
+    """Something that can be launched from a form."""
 
     @property
     def shape(self) -> LaunchShape: ...
 
     @property
-    def proposes(self) -> Operation | None:
-        """The command of it that becomes a proposal; None where it starts at once."""
+    def needs(self) -> NeededPermissions:
+        """The permissions that its launch takes."""
 
     async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
         """Return whether it may start as it was typed."""
 
-    def start(self, session: ClientSession, given: GivenLaunch) -> Exchange[str]:
-        """Start it, and return the address of what was started."""
+    def request(self, given: GivenLaunch) -> dict[str, Any]:
+        """Return the fields of the command that launches it."""
 
-    def rehearse(self, session: ClientSession, given: GivenLaunch) -> "Exchange[DryRun]":
-        """Return what starting it would record first."""
+    def address(self, launched: Mapping[str, Any]) -> str:
+        """Return the address of what was started, by the answer."""
+
+
+def launch_command(launch: Launchable, given: GivenLaunch) -> StartLaunch:
+    """Return the command that launches what was typed; refuse what it does not take."""
+    try:
+        return StartLaunch.model_validate(launch.request(given))
+    except ValidationError as error:
+        raise RequestValidationError.of(error, "body") from None
+
+
+def is_proposed(launch: Launchable, desk: Desk) -> bool:
+    """Return whether the launch becomes a proposal: something of it is held only with approval."""
+    return not desk.held.with_approval.isdisjoint(launch.needs.given)
+
+
+def lacking_grants(launch: Launchable, desk: Desk) -> tuple[str, ...]:
+    """Return the permissions that are missing: of what it stands for, those not held even with approval."""
+    given = [name for name in launch.needs.given if name not in desk.held.with_approval]
+    return tuple(name for name in dict.fromkeys((*given, *launch.needs.issued)) if name not in desk.permitted)
 
 
 @dataclass(frozen=True)
 class PlanLaunch:
-    """A plan with its method, and the recipes that realise what it is for; none where only its start is proposed."""
+    """A plan with its method, and the recipes that realise what it is for."""
 
     plan: Mapping[str, Any]
     method: Mapping[str, Any]
     recipes: Sequence[Mapping[str, Any]]
-    proposes: Operation | None = None
 
     @cached_property
     def shape(self) -> LaunchShape:
@@ -92,6 +94,10 @@ class PlanLaunch:
             recipes=self.recipes,
         )
 
+    @cached_property
+    def needs(self) -> NeededPermissions:
+        return StartLaunch(plan_id=self.plan["plan_id"]).needs()
+
     def overrides(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters that differ from the plan's own; all, where those were written under another schema."""
         defaults = self.plan["default_parameters"]
@@ -100,11 +106,9 @@ class PlanLaunch:
         return {name: value for name, value in parameters.items() if name not in defaults or defaults[name] != value}
 
     async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
-        register = RegisterProcedureFromRecipe.operation.command_name
-        only_start = starts_by_proposal(self)
-        conducting = () if only_start else (self._unchosen(given), missing_grants([register], desk))
-        own = [gate for gate in conducting if gate is not None]
-        proposal = proposal_sentence(self)
+        lacking = missing_grants(lacking_grants(self, desk), desk)
+        own = [gate for gate in (self._unchosen(given), lacking) if gate is not None]
+        proposal = PROPOSED if is_proposed(self, desk) else ""
         if not desk.may(PreflightRun):
             return Judgement(tuple(own), (), (), given.faults, GATES_NOT_SHOWN, proposal)
         overrides = self.overrides(given.parameters)
@@ -120,8 +124,8 @@ class PlanLaunch:
             )
         except Refusal as refusal:
             return not_judged(refusal, own, given.faults)
-        asked = [one for one in answer["gates"] if not (only_start and one["gate"] == "grants_present")]
-        refused = [one for one in asked if not one["passed"] and not is_closed_by_proposal(one, self)]
+        asked = [one for one in answer["gates"] if one["gate"] != GRANTS]
+        refused = [one for one in asked if not one["passed"]]
         closed = [*await asyncio.gather(*(closed_gate(one, desk) for one in refused)), *own]
         errors = given.faults
         for one in refused:
@@ -130,12 +134,12 @@ class PlanLaunch:
         if errors:
             closed = [*(one for one in closed if one.name != VALID), closed_by_fields(VALID, errors)]
         shut = {one.name for one in closed}
-        chosen = () if only_start else (CHOSEN,)
-        passed = dict.fromkeys((*(gate_words(one["gate"]) for one in asked), *chosen))
+        passed = dict.fromkeys((gate_words(GRANTS), *(gate_words(one["gate"]) for one in asked), CHOSEN))
         names = tuple(name for name in passed if name not in shut)
         overwritten = tuple(one["uri"] for one in answer["overwrites_registered"])
         cautions = tuple(answer["acknowledged_cautions"])
-        return Judgement(tuple(closed), names, cautions, errors, proposal=proposal, overwritten=overwritten)
+        judged = Judgement(tuple(closed), names, cautions, errors, proposal=proposal, overwritten=overwritten)
+        return replace(judged, unknown_units=tuple(answer["units_unknown"]))
 
     def _unchosen(self, given: GivenLaunch) -> ClosedGate | None:
         """Return the gate that a choice of recipes closes which is not made."""
@@ -149,15 +153,13 @@ class PlanLaunch:
         sentence = f"No recipe realises what {name} is for; define one of its capability, or start the run by hand."
         return ClosedGate(CHOSEN, sentence, (by_hand,))
 
-    def start(self, session: ClientSession, given: GivenLaunch) -> Exchange[str]:
-        overrides, chosen = self.overrides(given.parameters), [] if starts_by_proposal(self) else list(given.phases) or None
-        started = yield from launching.start_plan(session, self.plan["plan_id"], chosen, given.options, overrides)
-        return href_of("Run", started.run_id)
+    def request(self, given: GivenLaunch) -> dict[str, Any]:
+        phases = {"phases": [{"recipe_id": id} for id in given.phases]} if given.phases else {}
+        asked = {"plan_id": self.plan["plan_id"], "parameters": self.overrides(given.parameters)}
+        return {**given.options, **asked, **phases}
 
-    def rehearse(self, session: ClientSession, given: GivenLaunch) -> "Exchange[DryRun]":
-        overrides = self.overrides(given.parameters)
-        request = launching.run_request(session, self.plan["plan_id"], given.options, overrides)
-        return (yield from launching.try_request(session, "start_run", request))
+    def address(self, launched: Mapping[str, Any]) -> str:
+        return href_of("Run", launched["run_id"])
 
 
 @dataclass(frozen=True)
@@ -166,17 +168,20 @@ class RecipeLaunch:
 
     recipe: Mapping[str, Any]
     capability: Mapping[str, Any]
-    proposes: Operation | None = None
 
     @cached_property
     def shape(self) -> LaunchShape:
         return LaunchShape(
             name=self.recipe["name"],
             operation=RegisterProcedureFromRecipe.operation,
-            hidden=("recipe_id", "bindings", "parent_run_id"),
+            hidden=("recipe_id", "bindings", "parent_run_id", "max_consecutive_unconverged_iterations"),
             front=("name", "target_asset_ids"),
             parameters=self._bound_parameters(),
         )
+
+    @cached_property
+    def needs(self) -> NeededPermissions:
+        return StartLaunch(recipe_id=self.recipe["recipe_id"]).needs()
 
     def _bound_parameters(self) -> Schema | None:
         """Return the schema of the parameters that the steps leave open, in the order that the capability has them."""
@@ -187,13 +192,10 @@ class RecipeLaunch:
         return {"type": "object", "properties": fields, "required": names, "additionalProperties": False} if names else None
 
     async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
-        register = self.shape.operation
-        needed = () if starts_by_proposal(self) else (register.command_name, *needed_grants("ConductProcedure"))
-        proposed = None if self.proposes is None else self.proposes.command_name
-        gate = missing_grants((name for name in needed if name != proposed), desk)
-        proposal = proposal_sentence(self)
-        closed, names = ([gate], []) if gate is not None else ([], [gate_words("grants_present")])
-        errors = given.faults
+        gate = missing_grants(lacking_grants(self, desk), desk)
+        proposal = PROPOSED if is_proposed(self, desk) else ""
+        closed, names = ([gate], []) if gate is not None else ([], [gate_words(GRANTS)])
+        errors, register = given.faults, self.shape.operation
         if errors:
             closed.append(closed_by_fields(VALID, errors))
         elif desk.may(register) and len(self.recipe["steps"]) > MOST_TRIED_STEPS:
@@ -211,47 +213,20 @@ class RecipeLaunch:
 
     async def _try(self, desk: Desk, given: GivenLaunch) -> None:
         """Register the procedure without doing it."""
+        kind = kind_of(self.capability["code"])
+        own = {"recipe_id": self.recipe["recipe_id"], "bindings": dict(given.parameters)}
         try:
-            command = RegisterProcedureFromRecipe.model_validate(self.request(given))
+            command = RegisterProcedureFromRecipe.model_validate({"kind": kind, **given.options, **own})
         except ValidationError as error:
             raise RequestValidationError.of(error, "body") from None
         await desk.service.dry_run(command, desk.caller)
 
     def request(self, given: GivenLaunch) -> dict[str, Any]:
-        """Return what registers a procedure of the recipe."""
-        kind, bound = launching.kind_of(self.capability["code"]), dict(given.parameters)
-        return {"kind": kind, **given.options, "recipe_id": self.recipe["recipe_id"], "bindings": bound}
+        options = {"procedure_kind" if name == "kind" else name: value for name, value in given.options.items()}
+        return {**options, "recipe_id": self.recipe["recipe_id"], "bindings": dict(given.parameters)}
 
-    def start(self, session: ClientSession, given: GivenLaunch) -> Exchange[str]:
-        options = {name: value for name, value in given.options.items() if name != "target_asset_ids"}
-        assets = given.options.get("target_asset_ids", ())
-        started = launching.conduct_recipe(session, self.recipe["recipe_id"], assets, options, given.parameters)
-        return href_of("Procedure", (yield from started))
-
-    def rehearse(self, session: ClientSession, given: GivenLaunch) -> "Exchange[DryRun]":
-        would: DryRun = yield from session.call(entry_of(self.shape.operation), self.request(given), dry_run=True)
-        return would
-
-
-def proposed_command(desk: Desk, *commands: Operation) -> Operation | None:
-    """Return the first of the commands of a launch that becomes a proposal; what would follow it is not done then."""
-    return next((one for one in commands if desk.proposes(one)), None)
-
-
-def starts_by_proposal(launch: Launch) -> bool:
-    """Return whether the very first command of a launch becomes a proposal, so that nothing else is done."""
-    return launch.proposes is not None and launch.proposes is launch.shape.operation
-
-
-def proposal_sentence(launch: Launch) -> str:
-    """Return what is said of a launch of which a command becomes a proposal."""
-    return "" if launch.proposes is None else PROPOSED[launch.proposes.name]
-
-
-def is_closed_by_proposal(verdict: Mapping[str, Any], launch: Launch) -> bool:
-    """Return whether a gate is closed only since a command of the launch is not held at once, but becomes a proposal."""
-    missing = (verdict["facts"] or {}).get("missing")
-    return launch.proposes is not None and missing == [launch.proposes.command_name]
+    def address(self, launched: Mapping[str, Any]) -> str:
+        return href_of("Procedure", launched["procedure_ids"][0])
 
 
 def not_judged(refusal: Refusal, closed: Sequence[ClosedGate], errors: Errors) -> Judgement:
@@ -261,9 +236,9 @@ def not_judged(refusal: Refusal, closed: Sequence[ClosedGate], errors: Errors) -
     return Judgement((*closed, gate), errors={**errors, **faults})
 
 
-def with_keys(exchange: Exchange[T], key: str, answers: dict[str, Any]) -> Exchange[T]:
-    """Carry out an exchange whose commands have keys made of a form's own, so that a form that is sent twice starts one
-    thing; what each command answered is kept by its name."""
+def with_keys(exchange: Exchange[T], key: str) -> Exchange[T]:
+    """Carry out an exchange whose commands have keys made of a form's own, so that a form that is sent twice does one
+    thing."""
     answer: Any = None
     numbers: dict[str, int] = {}
     while True:
@@ -276,5 +251,3 @@ def with_keys(exchange: Exchange[T], key: str, answers: dict[str, Any]) -> Excha
             number = numbers.setdefault(own, len(numbers))
             request = replace(request, headers={**request.headers, IDEMPOTENCY_KEY: f"{key}-{number}"})
         answer = yield request
-        if isinstance(request, HttpRequest) and request.operation.kind == "command" and isinstance(answer, HttpResponse):
-            answers[request.operation.name] = json.loads(answer.content) if answer.is_success and answer.content else {}

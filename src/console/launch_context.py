@@ -8,20 +8,20 @@ from typing import Any
 from uuid import uuid4
 
 from baton.client.index import AGGREGATES
-from baton.client.launching import kind_of
 from baton.console.actions import MOST_OPTIONS, options_of
 from baton.console.desk import Desk, query_named
 from baton.console.display import href_of, instant_of, words_of
 from baton.console.forms import FormField, Option
 from baton.console.judgement import Judgement, name_of
-from baton.console.launch import Launch, PlanLaunch, RecipeLaunch, starts_by_proposal
+from baton.console.launch import Launchable, PlanLaunch, RecipeLaunch, is_proposed
 from baton.console.launch_form import PARAMETERS, GivenLaunch, launch_form, read_launch, timed_name, typed_launch
 from baton.console.page import Context
 from baton.console.queueing import CHOSEN, load_item, load_queueing, typed_values
 from baton.domain.contexts import REGISTRY
-from baton.domain.operation.procedure.procedure import ListProcedures
+from baton.domain.procedure.procedure import ListProcedures
 from baton.domain.run.run import ListRuns
 from baton.domain.subject.subject import IN_PLACE, ListSubjects
+from baton.domain.target.start_launch import kind_of
 
 Row = Mapping[str, Any]
 RECENT, SEARCHED = 5, 50
@@ -139,7 +139,7 @@ def duration_of(done: Row | None) -> Row | None:
 
 
 async def form_context(
-    desk: Desk, launch: Launch, typed: Mapping[str, str], last: Mapping[str, Any], **judged: Any
+    desk: Desk, launch: Launchable, typed: Mapping[str, str], last: Mapping[str, Any], **judged: Any
 ) -> Context:
     """Return the form of a launch with what was typed, and the judgement of that."""
     blank = launch_form(launch.shape, typed, desk.zone, {}, {})
@@ -159,14 +159,14 @@ def has_no_choice(shown: FormField, desk: Desk) -> bool:
     return listing is not None and desk.may(REGISTRY.operations[listing])
 
 
-async def judgement_context(desk: Desk, launch: Launch, given: GivenLaunch, **judged: Any) -> Context:
+async def judgement_context(desk: Desk, launch: Launchable, given: GivenLaunch, **judged: Any) -> Context:
     """Return what the template of a judgement shows; each rendering has a key of its own for the start that follows,
     and a name for what starts without one."""
     judgement: Judgement = judged.pop("judgement", None) or await launch.judge(desk, given)
     errors = [(FormField(place, "", "text").element_id, text) for place, texts in judgement.errors.items() for text in texts]
-    is_proposed = starts_by_proposal(launch)
-    queueing = None if is_proposed else await load_queueing(desk)
-    shown = {"judgement": judgement, "field_errors": errors, "key": uuid4().hex, "is_proposed": is_proposed}
+    proposed = is_proposed(launch, desk)
+    queueing = None if proposed else await load_queueing(desk)
+    shown = {"judgement": judgement, "field_errors": errors, "key": uuid4().hex, "is_proposed": proposed}
     shown["unnamed"] = timed_name(launch.shape.name, desk.now.astimezone(desk.zone))
     shown["queueing"] = queueing
     return {**shown, "problem": None, "would": None, **judged}

@@ -1,5 +1,5 @@
 """Pages as declarations: a path, what is asked for it, and the regions that it is made of. The menu, the permissions that a
-page takes, its live stream and its documentation follow from them; a region is rendered anew while somebody looks at it."""
+page takes, its live stream and its documentation follow from them; a region is rendered again while a person has it open."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -12,7 +12,7 @@ from baton.console.forms import FLAG, plain_text
 from baton.console.judgement import ClosedGate, closed_gate
 from baton.console.queueing import ITEM, QUEUE
 from baton.console.verbs import form_href
-from baton.domain.operation.queue.queue import AddQueueItems, EditQueueItem, MoveQueueItem, RemoveQueueItem
+from baton.domain.queue.queue import AddQueueItems, EditQueueItem, MoveQueueItem, RemoveQueueItem
 
 Row = Mapping[str, Any]
 MOST_PARAMETERS = 6  # in a line

@@ -10,13 +10,13 @@ from baton.console.desk import Desk
 from baton.console.display import href_of
 from baton.console.forms import Option
 from baton.console.in_process import entry_of
-from baton.console.launch import Launch, PlanLaunch, RecipeLaunch
+from baton.console.launch import Launchable, PlanLaunch, RecipeLaunch
 from baton.console.launch_form import PARAMETERS, GivenLaunch
-from baton.domain.operation.launch.targets import COUNT
-from baton.domain.operation.queue.items import AHEAD
-from baton.domain.operation.queue.queue import ACTIVE, HELD, AddQueueItems, EditQueueItem
-from baton.domain.operation.queue.views import GetQueue, ListQueues
-from baton.domain.run.start import RunRequest
+from baton.domain.queue.items import AHEAD
+from baton.domain.queue.queue import ACTIVE, HELD, AddQueueItems, EditQueueItem
+from baton.domain.queue.views import GetQueue, ListQueues
+from baton.domain.start.run_start import RunRequest
+from baton.domain.target.targets import COUNT
 
 Row = Mapping[str, Any]
 QUEUE, ITEM = "queue", "item"  # the parameters of an address that name a queue, and an item that is changed
@@ -83,7 +83,7 @@ def typed_values(target: Row, defaults: Row) -> dict[str, Any]:
 
 
 def queue_launch(
-    session: ClientSession, launch: Launch, given: GivenLaunch, queue_id: str, title: str, item: Row | None
+    session: ClientSession, launch: Launchable, given: GivenLaunch, queue_id: str, title: str, item: Row | None
 ) -> Exchange[str]:
     """Add a launch to a queue, or have an item do it; return the address of the queue."""
     name = title or f"{launch.shape.name[:LONGEST_STEM]}, {COUNT}"
@@ -99,7 +99,7 @@ def queue_launch(
     return href_of("Queue", queue_id)
 
 
-def row_targets(session: ClientSession, launch: Launch, given: GivenLaunch) -> Exchange[RowTargets]:
+def row_targets(session: ClientSession, launch: Launchable, given: GivenLaunch) -> Exchange[RowTargets]:
     """Return the target of a launch without what was typed."""
     match launch:
         case PlanLaunch():
@@ -110,7 +110,7 @@ def row_targets(session: ClientSession, launch: Launch, given: GivenLaunch) -> E
     raise TypeError(f"{launch} cannot be queued")
 
 
-def target_options(launch: Launch, given: GivenLaunch) -> dict[str, Any]:
+def target_options(launch: Launchable, given: GivenLaunch) -> dict[str, Any]:
     """Return what was typed as the members of a target."""
     if isinstance(launch, PlanLaunch):
         options = {name: value for name, value in given.options.items() if name in RunRequest.model_fields}

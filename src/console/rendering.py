@@ -19,6 +19,7 @@ from baton.console.display import (
     href_of,
     look_of,
     number_text,
+    reason_text,
     short_id,
     shown_status,
     sign_of,
@@ -66,6 +67,7 @@ class Templates:
         self._environment.filters |= {one.__name__: one for one in shown}
         self._environment.filters |= {
             "words": words_of,
+            "reason": reason_text,
             "look": look_of,
             "sign": sign_of,
             "shown_status": shown_status,

@@ -7,7 +7,7 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from urllib.parse import quote, unquote, urlencode
 
 import structlog
@@ -26,12 +26,10 @@ from baton.console.sessions import (
     form_token,
     refuse_foreign_sender,
 )
+from baton.console.shell import ConsoleShell
 from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.identity import ProviderClient, ProviderUnreachableError
-
-if TYPE_CHECKING:
-    from baton.console.console import Console
 
 log = structlog.get_logger()
 HOME = "/console"
@@ -74,7 +72,7 @@ class PendingReturn:
 class SignIn:
     """The page that people sign in at."""
 
-    def __init__(self, console: "Console") -> None:
+    def __init__(self, console: ConsoleShell) -> None:
         self._console = console
         settings = console.parts.host.settings
         self.needed = settings.tokens_required

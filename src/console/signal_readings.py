@@ -12,7 +12,7 @@ import structlog
 
 from baton.application.telemetry import error_location
 from baton.console.desk import Desk
-from baton.domain.operation.conduct.control_signals import ReadSignals
+from baton.domain.conduct.control_signals import ReadSignals
 from baton.domain.shared.refusals import Refusal
 from baton.infrastructure.wall_clock import clock
 

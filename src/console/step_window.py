@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from baton.console.display import duration_text, number_text
-from baton.domain.operation.conduct.step_list import StepState
+from baton.domain.conduct.step_list import StepState
 
 SHOWN_STEPS = 60
 LONGEST_VALUE = 120
@@ -56,20 +56,21 @@ class StepPager:
 
 def words_of_step(step: Mapping[str, Any]) -> str:
     """Return what a step does, in words."""
+    unit = f" {step['unit']}" if step.get("unit") else ""
     match step["kind"]:
         case "setpoint":
             read = " and read it back" if step.get("verify") else ""
-            return f"Set {step['address']} to {operand_text(step['value'])}{read}"
+            return f"Set {step['address']} to {operand_text(step['value'])}{unit}{read}"
         case "action":
             given = ", ".join(f"{name} {operand_text(value)}" for name, value in step.get("params", {}).items())
             return f"Do {step['name']}" + (f" with {given}" if given else "")
         case "check":
-            wanted = criterion_text(step["criterion"])
+            wanted = criterion_text(step["criterion"]) + unit
             if step.get("timeout"):
                 return f"Wait until {step['address']} is {wanted}, {duration_text(step['timeout'])} at most"
             return f"Check that {step['address']} is {wanted}"
         case "capture":
-            return f"Read {step['address']} as {step['capture_name']}"
+            return f"Read {step['address']} as {step['capture_name']}" + (f" in{unit}" if unit else "")
     left = step.get("capture_name") or step.get("output_ref_name")
     return f"Run {' '.join(step['command'])}" + (f" for {left}" if left else "")
 

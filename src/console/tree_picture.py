@@ -11,9 +11,9 @@ from markupsafe import Markup, escape
 from baton.console.display import GOOD, LIVE, LOOK, PLAIN, SIGNS, STOP, look_of, words_of
 
 MOST_BOXES = 60
-WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 206, 40, 34, 8, 8
+WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 222, 40, 34, 8, 8
 FEW_LEAVES, MOST_COLUMNS = 4, 4  # more leaves of one asset than these stand in so many columns
-NAME_LETTERS, LINE_LETTERS = 25, 31
+NAME_LETTERS, LINE_LETTERS = 27, 34
 GRAVITY = (STOP, LOOK, LIVE, PLAIN, GOOD)
 """How states look, the gravest first."""
 
@@ -39,7 +39,7 @@ class TreeAsset:
     @property
     def line(self) -> str:
         """What stands below the name."""
-        marks = ("● in use" if self.in_use else "", f"▲ {self.cautions}" if self.cautions else "")
+        marks = (f"▲ {self.cautions}" if self.cautions else "", "● in use" if self.in_use else "")
         return " · ".join((words_of(self.lifecycle), words_of(self.condition), *filter(None, marks)))
 
 

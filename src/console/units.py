@@ -5,8 +5,8 @@ import asyncio
 import re
 from functools import cache
 from math import isfinite
-from threading import Lock
-from typing import Any
+
+from baton.domain.shared.units import OTHER_NAMES, UnitError, convert, known_unit, unit_registry
 
 QUANTITY = re.compile(
     r"\s*(?P<number>[-+]?[0-9.,\s\N{NARROW NO-BREAK SPACE}]*[0-9.](?:[eE][-+]?\d+)?)\s*(?P<unit>[^\d\s].*)?"
@@ -21,51 +21,12 @@ OFFERED = {
     "[mass] * [length] / [time] ** 2": ("N", "mN", "kN"),
     "[length] / [time]": ("m/s", "mm/s", "um/s"),
 }  # What a number of each dimension may be shown in.
-LOADING = Lock()  # units of two registries do not go together
 ANGLES = ("degree", "mrad", "rad")
-OTHER_NAMES = {"deg": "degree", "°": "degree", "µm": "um", "μm": "um", "µs": "us", "Å": "angstrom", "%": "percent"}
-
-
-class UnitError(ValueError):
-    """A number cannot be read or converted; the message says why."""
-
-
-@cache
-def _load_registry() -> Any:
-    import pint
-
-    return pint.UnitRegistry(autoconvert_offset_to_baseunit=True)
-
-
-def unit_registry() -> Any:
-    """Return the units that are known; they are loaded when the first is asked for, which takes a second."""
-    with LOADING:
-        return _load_registry()
 
 
 async def load_units() -> None:
     """Have the units loaded where nobody else waits for it."""
     await asyncio.to_thread(unit_registry)
-
-
-@cache
-def known_unit(code: str) -> Any:
-    """Return the unit with this code, or None where it is not known."""
-    import pint
-
-    try:
-        return unit_registry().Unit(OTHER_NAMES.get(code, code))
-    except (pint.errors.PintError, ValueError, TypeError, AttributeError, SyntaxError):
-        return None
-
-
-def convert(number: float, given: str, wanted: str) -> float:
-    """Return a number in another unit."""
-    source, target = known_unit(given), known_unit(wanted)
-    if source is None or target is None or not source.is_compatible_with(target):
-        raise UnitError(f"{given} cannot be converted to {wanted}")
-    converted = unit_registry().Quantity(number, source).to(target).magnitude
-    return float(f"{converted:.15g}")  # without the noise of the last bits
 
 
 def parse_quantity(text: str, unit: str | None) -> float:

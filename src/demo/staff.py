@@ -11,7 +11,7 @@ from uuid import UUID
 from baton.client import Baton
 from baton.client.refusals import Refusal
 from baton.demo.identity_provider import MCP, REST, DemoIdentityProvider
-from baton.domain.operation.procedure.start import issued_commands
+from baton.domain.start.procedure_start import issued_commands
 
 BEAMLINE: dict[str, Any] = json.loads(files(__package__).joinpath("beamline.json").read_bytes())
 POLL_SECONDS = 0.1

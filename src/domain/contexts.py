@@ -5,44 +5,60 @@ from importlib import import_module
 from baton.domain.registry import REGISTRY
 
 CONTEXTS = {
-    "access": ("actor", "subject_binding", "group", "group_members"),
-    "trust": ("zone", "conduit", "surface", "policy", "authorization", "proposal", "visit"),
+    "access": ("access.actor", "trust.subject_binding", "access.group", "trust.group_members"),
+    "trust": (
+        *("trust.zone", "trust.conduit", "trust.surface", "trust.policy", "trust.authorization", "trust.proposal"),
+        "trust.visit",
+    ),
     "equipment": (
-        *("asset", "asset_tree", "asset_parts", "signals", "asset_external_id", "asset_views", "asset_reading"),
-        *("family", "role", "model", "frame", "mount", "assembly", "fixture"),
-    ),
-    "supply": ("supply",),
-    "enclosure": ("enclosure",),
-    "safety": ("clearance", "clearance_views", "clearance_template"),
-    "caution": ("caution",),
-    "subject": ("subject",),
-    "recipe": ("capability", "method", "practice", "plan", "plan_parts", "plan_data", "plan_inspection", "recipe"),
-    "run": ("run", "run_views", "start", "conduct", "logbooks", "beamline_now", "waiting", "hold_everything"),
-    "operation": (
+        *("equipment.asset", "equipment.asset_tree", "equipment.asset_parts", "equipment.signals"),
         *(
-            "procedure.procedure",
-            "procedure.procedure_views",
-            "procedure.registration",
-            "procedure.start",
-            "procedure.endings",
-            "conduct.conduct",
+            "equipment.asset_external_id",
+            "equipment.asset_views",
+            "views.asset_integration",
+            "equipment.asset_reading",
+            "equipment.family",
         ),
-        *("steering.steered_conduct", "procedure.iterations", "procedure.activity_logbook", "procedure.preflight"),
-        *("conduct.verdicts", "conduct.step_list"),
-        *("conduct.views", "conduct.control_signals", "conduct.work_items", "schedule.schedule", "schedule.views"),
-        *("queue.queue", "queue.item_records", "queue.views"),
+        *("equipment.role", "equipment.model", "equipment.frame", "equipment.mount", "equipment.assembly"),
+        "equipment.fixture",
     ),
-    "campaign": ("campaign",),
-    "calibration": ("calibration", "publication", "at_risk_results"),
+    "supply": ("supply.supply",),
+    "enclosure": ("enclosure.enclosure",),
+    "safety": ("safety.clearance", "safety.clearance_views", "safety.clearance_template"),
+    "caution": ("caution.caution",),
+    "subject": ("subject.subject",),
+    "recipe": (
+        *("recipe.capability", "recipe.method", "recipe.practice", "recipe.plan", "recipe.plan_parts", "recipe.plan_data"),
+        *("recipe.plan_inspection", "recipe.recipe"),
+    ),
+    "run": (
+        *("run.run", "run.run_views", "start.run_start", "conduct.run_conduct", "run.logbooks", "views.beamline_now"),
+        *("views.waiting", "views.hold_everything"),
+    ),
+    "operation": (
+        *("procedure.procedure", "conduct.procedure_views", "start.registration", "start.procedure_start"),
+        *("conduct.endings", "conduct.conduct", "conduct.steered_conduct", "conduct.iterations"),
+        *("procedure.activity_logbook", "conduct.preflight", "conduct.verdicts", "conduct.step_list", "conduct.views"),
+        *("conduct.control_signals", "conduct.work_items", "launch.launch", "target.start_launch", "schedule.schedule"),
+        *("schedule.views", "queue.queue", "queue.item_records", "queue.views"),
+    ),
+    "campaign": ("campaign.campaign",),
+    "calibration": ("calibration.calibration", "federation.publication", "views.at_risk_results"),
     "data": (
-        *("dataset", "distribution", "acquisition", "scan", "attestation", "procedure_files", "edition", "exports"),
-        *("catalogue", "provenance", "preview"),
+        *("data.dataset", "data.distribution", "data.acquisition", "data.scan", "data.attestation", "data.procedure_files"),
+        *("data.edition", "data.exports", "data.catalogue", "data.provenance", "data.preview"),
     ),
-    "decision": ("decision",),
-    "agent": (*("agent", "language_model", "conclusions", "debrief", "caution_proposal", "rule_agents", "reactions"),),
-    "federation": ("facility", "credential", "permit", "published_artifact", "received_artifact", "seal"),
-}  # The modules of each context that declare something, in the order a reader meets them.
-MODULES = [f"baton.domain.{context}.{module}" for context, modules in CONTEXTS.items() for module in modules]
+    "decision": ("decision.decision",),
+    "agent": (
+        *("agent.agent", "agent.language_model", "agent.conclusions", "agent.debrief", "agent.caution_proposal"),
+        *("agent.rule_agents", "agent.reactions"),
+    ),
+    "federation": (
+        *("facility.facility", "federation.credential", "federation.permit", "federation.published_artifact"),
+        *("federation.received_artifact", "federation.seal"),
+    ),
+}  # By the context that surfaces name, the modules that declare something, in the order a reader meets them.
+MODULES = [f"baton.domain.{module}" for modules in CONTEXTS.values() for module in modules]
 
 for name in MODULES:
     import_module(name)

@@ -12,7 +12,11 @@ from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.source_text import module_source
 
 RULES = "baton.domain."  # The package whose functions are followed: what adapters raise is declared by the operation.
-PLUMBING = ("baton.domain.shared.reads", "baton.domain.kernel")  # Their functions pass refusals on and choose none.
+PLUMBING = (
+    "baton.domain.shared.reads",
+    "baton.domain.shared.further_commands",
+    "baton.domain.kernel",
+)  # Their functions pass refusals on and choose none.
 REFERENCES = ("require", "require_all", "require_if_given")
 """The reads that refuse a missing target by its aggregate's own class unless another one is named."""
 

@@ -233,6 +233,14 @@ class Call:
         return derived_uuid7(int(self.now.timestamp() * 1000), str(self.new_id), name)
 
 
+class NeededPermissions(NamedTuple):
+    """The permissions that a command needs which gives others: `given` are those of all that it stands for, and may be held
+    with approval; `issued` are those that its work needs later, as its caller, and are held without."""
+
+    given: tuple[str, ...]
+    issued: tuple[str, ...]
+
+
 Outcome = Sequence[Event | Write]
 """What a decision returns: the events of its own stream in order, and the other writes of the same transaction."""
 
@@ -241,13 +249,15 @@ class Command(Value):
     """A request to change one aggregate: a `Verb` on an existing stream, or a `Creation` of a new one.
     `gather` is the generator of the facts about other aggregates, and refuses references that lead nowhere; `decide` is the
     decision. `examine()`, where there is one, refuses values before the target is looked for; `require(state)` refuses a
-    state that the verb cannot work on although its status would allow it."""
+    state that the verb cannot work on although its status would allow it; `needs()` returns the permissions that it takes,
+    where it gives further commands."""
 
     Cannot: ClassVar[type[Refusal]]
     operation: ClassVar["Operation"]
     if TYPE_CHECKING:
         examine: ClassVar[Callable[..., None]]
         require: ClassVar[Callable[..., None]]
+        needs: ClassVar[Callable[..., NeededPermissions]]
         gather: ClassVar[Callable[..., Reads[Any]]]
         decide: ClassVar[Callable[..., Outcome]]
     else:

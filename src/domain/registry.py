@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, get_args
 from uuid import UUID
 
 from baton.domain.derived_refusals import reasons_of, refusals_of
@@ -108,7 +108,7 @@ class Operation:
     terminates_workflow: str | None = None  # The kind of workflow that is terminated after it.
     lock: str | None = None  # The lock it holds from before it reads until it has written.
     gated: bool = False  # Whether everything that it was judged by must still stand when it is written.
-    attempts: int = 1  # How often it is decided anew when somebody else changed the same stream first.
+    attempts: int = 1  # How often it is decided again when another command changed the same stream first.
     destructive: bool = False  # Whether agents are warned that it takes something away.
     callers: Sequence[Enum] = ()  # The kinds of actor that may call it, whatever policies permit; every kind, when not said.
     mcp: bool = True  # Whether it is a tool of agents.
@@ -138,6 +138,11 @@ class Operation:
     def placeholders(self) -> tuple[str, ...]:
         """The names of the path's placeholders, in order."""
         return tuple(re.findall(r"{(\w+)}", self.path))
+
+    @cached_property
+    def answers_at_once(self) -> bool:
+        """Whether the answer while its long work is under way is a whole one, unless its caller waits for the work."""
+        return self.accepted is not None and self.accepted in get_args(self.returns)
 
     @property
     def reads_own_writes(self) -> bool:

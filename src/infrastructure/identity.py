@@ -20,6 +20,7 @@ import structlog
 from baton.application import identity
 from baton.application.identity import IdentityProvider, InvalidTokenError, TokenFault, TokenVerifier, VerifiedToken
 from baton.application.ports import Clock
+from baton.domain.access.identity_provider import ProviderFacts
 from baton.domain.kernel import NIL
 
 log = structlog.get_logger()
@@ -350,11 +351,8 @@ class ProviderRegistry:
             raise InvalidTokenError(TokenFault.UNKNOWN_SUBJECT)
         return identity.VerifiedPrincipal(*pair, verified.scopes, verified.expires_at, verified.claims, *bound)
 
-    def knows(self, issuer: str) -> bool:
-        return issuer in self._providers
-
-    def binds(self, issuer: str, subject: str) -> bool:
-        return (issuer, subject) in self._configured
+    async def identity_provider(self, issuer: str, subject: str) -> ProviderFacts:
+        return ProviderFacts(issuer in self._providers, (issuer, subject) in self._configured, bool(self._providers))
 
     def issuers(self) -> tuple[str, ...]:
         return tuple(sorted(self._providers))

@@ -11,9 +11,8 @@ import httpx
 
 from baton.application.ports import Minter
 from baton.application.settings import PidMinter, Settings
-from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.shared.citation import WEB, Citation, datacite_json
-from baton.domain.shared.ports import MintedIdentifier
+from baton.domain.shared.citation import WEB, Citation, MintedIdentifier, datacite_json
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
 from baton.domain.shared.text import shorten
 from baton.infrastructure.plugins import MINTERS

@@ -9,8 +9,8 @@ from uuid import UUID
 import httpx
 
 from baton.application.settings import FederationPeer
-from baton.domain.calibration.publication import bytes_hash
 from baton.domain.federation.artifact_check import MAX_ARTIFACT_BYTES, signed_content
+from baton.domain.federation.publication import bytes_hash
 from baton.domain.federation.published_artifact import ARTIFACTS
 from baton.domain.federation.received_artifact import ArtifactFetchError
 

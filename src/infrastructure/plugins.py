@@ -13,8 +13,8 @@ from baton.application.conduct.deciders import Decider
 from baton.application.control import Control
 from baton.application.plant import Substrate
 from baton.application.settings import PidMinter, Settings
-from baton.domain.operation.conduct.action_signals import ActionSignals
-from baton.domain.operation.steering.steering import DecideSubstrate
+from baton.domain.shared.action_signals import ActionSignals
+from baton.domain.steering.steering import DecideSubstrate
 from baton.infrastructure.actions.acquisition import BUILT_IN
 
 if TYPE_CHECKING:  # the ports load the whole domain, and every process looks for plugins before it does anything else

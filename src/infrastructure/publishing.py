@@ -37,7 +37,7 @@ class OutboxPublisher:
                 f"The outbox does not take the artifact ({error.strerror}); see that PUBLICATION_OUTBOX can be written."
             ) from error
 
-    async def read(self, receipt_id: UUID) -> bytes | None:
+    async def published_artifact(self, receipt_id: UUID) -> bytes | None:
         return None if self._directory is None else await asyncio.to_thread(_read, self._directory, receipt_id)
 
     def _outbox(self) -> Path:

@@ -18,10 +18,10 @@ from baton.application.control import (
     limits_of,
 )
 from baton.application.ports import Minter
-from baton.domain.operation.conduct.results import Measured
-from baton.domain.operation.steering import steering
-from baton.domain.operation.steering.steering import SteeringObservation, SteeringSpace
 from baton.domain.shared.citation import Citation
+from baton.domain.steering import steering
+from baton.domain.steering.steering import SteeringObservation, SteeringSpace
+from baton.domain.step.results import Measured
 
 OBJECTIVE = "objective"
 CHANGE_SECONDS = 10.0  # How long a subscription has to yield what was written.

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from baton.application.conduct import ledger
 from baton.application.ports import Clock
-from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace
-from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, FilledSlot, OpenedConduct, WaitingFor
-from baton.domain.operation.procedure.activity_logbook import Activity, StepKind
+from baton.domain.conduct.messages import SKIPPED, Mark, StepPlace
+from baton.domain.conduct.progress import ConductPhase, ConductProgress, FilledSlot, OpenedConduct, WaitingFor
+from baton.domain.procedure.activity_logbook import Activity, StepKind
 from baton.testing.store import MemoryStore, slots_of
 
 UNSTORABLE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # what no JSON column of a database takes
@@ -240,12 +240,12 @@ def writes_of(row: Activity, outcome: Activity | None) -> list[tuple[str, Any, b
         return []
     if row.mark == Mark.OUTCOME:
         confirmed_at_all = payload["result"] == "ok" or "confirmed" in payload
-        return [(payload["address"], payload["value"], True)] if confirmed_at_all else []
+        return [(payload["address"], ledger.written_value(payload), True)] if confirmed_at_all else []
     if outcome is not None and (
         outcome.payload["result"] == "ok" or (outcome.attempt == row.attempt and "sent" not in outcome.payload)
     ):
         return []
-    return [(payload["address"], payload["value"], False)]
+    return [(payload["address"], ledger.tried_value(payload), False)]
 
 
 def reading_after(row: Activity) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from baton.domain.agent.redaction import KnownPerson, NameBook, name_book
 from baton.domain.data.attestation import NO_VERIFIER, VERIFIERS, ByteReading
 from baton.domain.data.values import scheme_of
 from baton.domain.decision.decision import Inference
-from baton.domain.operation.schedule.calendar import next_firings
+from baton.domain.schedule.calendar import next_firings
 from baton.testing.store import MemoryStore
 
 A = TypeVar("A")

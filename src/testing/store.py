@@ -20,10 +20,10 @@ from baton.application.fold_cache import FoldCache
 from baton.application.ports import NOTHING_KNOWN, Batch, Bookmark, CommandResult, EventRow, KeyClaim, Session
 from baton.application.unit_of_work import decode_event
 from baton.domain.agent.language_model import ModelCall, model_calls
+from baton.domain.conduct.progress import FilledSlot
 from baton.domain.decision.decision import Inference
 from baton.domain.kernel import State, StoredEvent
-from baton.domain.operation.conduct.progress import FilledSlot
-from baton.domain.operation.procedure.activity_logbook import Activity
+from baton.domain.procedure.activity_logbook import Activity
 from baton.domain.registry import REGISTRY
 from baton.domain.run.logbooks import Channel, Observation, channels_of
 from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
@@ -95,13 +95,16 @@ class MemoryStore:
     def check(self, batch: Batch) -> None:
         streams = [(append.stream_type, append.stream_id) for append in batch.appends]
         event_ids = [event_id for append in batch.appends for event_id, _ in append.events]
-        known = [len(self.streams.get(stream, ())) for stream in streams]
-        raced = known != [append.after for append in batch.appends] or len(set(streams)) < len(streams)
+        versions = {stream: len(self.streams.get(stream, ())) for stream in streams}
+        raced = False
+        for append in batch.appends:
+            raced = raced or versions[append.stream_type, append.stream_id] != append.after
+            versions[append.stream_type, append.stream_id] = append.after + len(append.events)
         if raced or not self._event_ids.isdisjoint(event_ids):
             raise ports.lost_race()
         if batch.facts is not None:
-            versions = [(name, id, version) for name, id, version in batch.facts.streams if (name, id) not in streams]
-            if any(len(self.streams.get((name, id), ())) > version for name, id, version in versions):
+            read = [(name, id, version) for name, id, version in batch.facts.streams if (name, id) not in versions]
+            if any(len(self.streams.get((name, id), ())) > version for name, id, version in read):
                 raise ports.changed_facts()
             if any(self.members_under(kind, keys) != list(ids) for kind, keys, ids in batch.facts.members):
                 raise ports.changed_facts()

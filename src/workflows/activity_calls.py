@@ -11,7 +11,7 @@ from temporalio.common import RetryPolicy, SearchAttributeKey
 from temporalio.workflow import ActivityCancellationType
 
 with workflow.unsafe.imports_passed_through():
-    from baton.domain.operation.conduct.progress import ConductPhase
+    from baton.domain.conduct.progress import ConductPhase
 
 RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=30))
 QUICK_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10))

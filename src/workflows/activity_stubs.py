@@ -10,13 +10,13 @@ with workflow.unsafe.imports_passed_through():
     from baton.domain.agent.caution_proposal import ProposalOrder
     from baton.domain.agent.conclusions import ConclusionOrder, LeaseResult
     from baton.domain.agent.rule_agents import DuePage
-    from baton.domain.operation.conduct import messages as conduct
-    from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSamples
-    from baton.domain.operation.conduct.results import Failure
-    from baton.domain.operation.queue.messages import ItemRequest, QueueOrder, TurnReport
-    from baton.domain.operation.schedule.messages import DueFiring, FiringVerdict
-    from baton.domain.run.messages import PhaseReport, PhaseRequest, RunConductEnd, RunConductRequest
+    from baton.domain.conduct import messages as conduct
+    from baton.domain.conduct.control_signals import ReadSignalsRequest, SignalSamples
+    from baton.domain.conduct.run_messages import PhaseReport, PhaseRequest, RunConductEnd, RunConductRequest
+    from baton.domain.queue.messages import ItemRequest, QueueOrder, TurnReport
+    from baton.domain.schedule.messages import DueFiring, FiringVerdict
     from baton.domain.shared.tasks import TaskRequest
+    from baton.domain.step.results import Failure
 
 Stubs = TypeVar("Stubs")
 

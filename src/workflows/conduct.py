@@ -10,11 +10,11 @@ from temporalio import workflow
 from temporalio.exceptions import is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from baton.domain.operation.conduct import messages
-    from baton.domain.operation.conduct.ends import ENDS
-    from baton.domain.operation.conduct.messages import PassDecision, StepReport
-    from baton.domain.operation.conduct.progress import ConductPhase
-    from baton.domain.operation.conduct.walk import Action, Walk
+    from baton.domain.conduct import messages
+    from baton.domain.conduct.ends import ENDS
+    from baton.domain.conduct.messages import PassDecision, StepReport
+    from baton.domain.conduct.progress import ConductPhase
+    from baton.domain.conduct.walk import Action, Walk
     from baton.workflows.activity_calls import (
         StatusDisplay,
         call_local_activity,

@@ -7,13 +7,13 @@ from temporalio.exceptions import WorkflowAlreadyStartedError, is_cancelled_exce
 from temporalio.workflow import ChildWorkflowCancellationType, ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
-    from baton.domain.operation.conduct.ends import ENDS
-    from baton.domain.operation.conduct.messages import ConductCursor, ConductStart, Finish
-    from baton.domain.operation.conduct.progress import ConductPhase
-    from baton.domain.operation.conduct.walk import Action, Walk
-    from baton.domain.operation.procedure.procedure import ConductMode
-    from baton.domain.run import messages
-    from baton.domain.run.messages import PhaseRequest, RunConductOrder
+    from baton.domain.conduct import run_messages as messages
+    from baton.domain.conduct.ends import ENDS
+    from baton.domain.conduct.messages import ConductCursor, ConductStart, Finish
+    from baton.domain.conduct.progress import ConductPhase
+    from baton.domain.conduct.run_messages import PhaseRequest, RunConductOrder
+    from baton.domain.conduct.walk import Action, Walk
+    from baton.domain.procedure.procedure import ConductMode
     from baton.workflows import activity_calls
     from baton.workflows.activity_calls import StatusDisplay, call_short_activity, call_waiting_activity
     from baton.workflows.activity_stubs import RunConductActivityStubs as Stubs

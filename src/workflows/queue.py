@@ -7,8 +7,8 @@ from datetime import timedelta
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from baton.domain.operation.conduct.progress import ConductPhase
-    from baton.domain.operation.queue.messages import ItemRequest, QueueOrder, TurnReport, TurnVerdict
+    from baton.domain.conduct.progress import ConductPhase
+    from baton.domain.queue.messages import ItemRequest, QueueOrder, TurnReport, TurnVerdict
     from baton.workflows.activity_calls import StatusDisplay, call_short_activity, call_waiting_activity
     from baton.workflows.activity_stubs import QueueActivityStubs as Stubs
 

@@ -6,7 +6,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
-    from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSamples
+    from baton.domain.conduct.control_signals import ReadSignalsRequest, SignalSamples
     from baton.workflows.activity_stubs import SignalActivityStubs
 
 ONCE = RetryPolicy(maximum_attempts=1)

@@ -5,8 +5,8 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
 with workflow.unsafe.imports_passed_through():
-    from baton.domain.operation.conduct.progress import ConductPhase
-    from baton.domain.operation.schedule.messages import DueFiring, FiringOrder, FiringVerdict
+    from baton.domain.conduct.progress import ConductPhase
+    from baton.domain.schedule.messages import DueFiring, FiringOrder, FiringVerdict
     from baton.workflows.activity_calls import StatusDisplay, call_short_activity, call_waiting_activity
     from baton.workflows.activity_stubs import ScheduleFiringActivityStubs as Stubs
 

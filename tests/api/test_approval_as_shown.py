@@ -3,7 +3,7 @@ neither between the look and the approval nor between the approval and its effec
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from html import unescape
 from typing import Any
@@ -16,8 +16,11 @@ from mcp_types import ElicitResult
 from baton.application.commands import Commands, Decided
 from baton.application.proposals import Proposals
 from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.run.run import Run
-from tests.support.api.approval_service import ApprovalService, open_approval_service
+from baton.domain.start.registration import RegisterProcedureFromRecipe
+from baton.domain.start.run_start import StartRun
+from tests.support.api.approval_service import ApprovalService, approve, open_approval_service
 from tests.support.api.example_reads import cause
 from tests.support.api.mcp_clients import MCP, agent, json_of, refusal
 from tests.support.api.rest_beamline import DEFAULTS, PARAMETERS, create_clearance, create_plan
@@ -25,6 +28,7 @@ from tests.support.console.page_source import PageSource
 from tests.support.databases import fresh_database
 from tests.support.service import Api
 from tests.support.waiting import until
+from tests.support.workflows.step_json import setpoint
 
 STARTING = ["StartRun", "GetRun", "GetPlan"]
 CHANGED = (409, "ProposalChangedError", "changed_since")
@@ -209,23 +213,46 @@ class TestChangedAfterTheApproval:
         assert [one["event_type"] for one in history] == known
 
     async def test_a_change_while_it_is_written_is_found_by_the_append(self, start_proposal: StartProposal) -> None:
-        class IntrudedCommands(Commands):
-            """Commands whose writes somebody forestalls: between the comparison and the append."""
-
-            async def _decide_approved(self, *given: Any) -> Decided:
-                decided = await super()._decide_approved(*given)
-                await start_proposal.change()
-                return decided
-
+        assert StartRun.operation.gated
         approved = await start_proposal.approve((await start_proposal.look())["digest"], wait=0)
         assert approved.status_code == 202, approved.text
-        runtime = start_proposal.service.boss.runtime
-        commands = IntrudedCommands(**vars(runtime.commands))
-        service = replace(runtime.service, commands=commands)
-        left = await Proposals(commands, service).settle(UUID(start_proposal.proposal_id))
+        service = start_proposal.service
+        left = await settle_intruded(service, start_proposal.proposal_id, start_proposal.change)
         assert left is not None, "it is open, until its time is over"
         assert await start_proposal.runs() == []
         assert await start_proposal.is_open()
+
+    async def test_so_is_one_under_a_command_that_no_gate_judges(self, service: ApprovalService) -> None:
+        assert not RegisterProcedureFromRecipe.operation.gated
+        boss, approver, name = service.boss, service.approver, f"Darks {uuid4()}"
+        shapes = {"required_affordances": [], "executor_shapes": ["PROCEDURE"]}
+        task = await boss.create("/capabilities", {"code": f"baton.capability.{uuid4().hex}", "name": "Darks", **shapes})
+        recipe_id = await boss.create("/recipes", {"name": "darks", "capability_id": task, "steps": [setpoint("a", 1)]})
+        proposer = await service.register("Swift", "VersionRecipe", "GetProposal")
+        await service.define_policy("Registers", [service.id_of(approver)], ["RegisterProcedureFromRecipe", "GetRecipe"])
+        approval = {"principals": [service.id_of(approver)]}
+        people = [service.id_of(proposer)]
+        await service.define_policy("Registers", people, ["RegisterProcedureFromRecipe"], approval=approval)
+        asked = {"name": name, "kind": "darks"}
+        proposal_id = (await service.propose(f"/recipes/{recipe_id}/procedures", asked, proposer))["proposal_id"]
+        approved = await approve(approver, {"proposal_id": proposal_id}, wait=0)
+        assert approved.status_code == 202, approved.text
+        tags = iter(range(100))
+
+        async def version_recipe() -> None:
+            body = {"version_tag": f"evil {next(tags)}", "steps": [setpoint("a", 666)]}
+            assert (await proposer.post(f"/recipes/{recipe_id}/version", body)).status_code == 204
+
+        assert await settle_intruded(service, proposal_id, version_recipe) is not None
+        assert next(tags) == 1, "the change was found when it was written, and then before"
+        assert await registered_procedures(boss, name) == []
+        shown = (await approver.get(f"/proposals/{proposal_id}")).json()
+        assert (shown["status"], shown["approved_by"]) == ("Open", None)
+        assert f"the version of Recipe {recipe_id}" in [one["place"] for one in shown["differs"]]
+        again = await approve(approver, {"proposal_id": proposal_id}, wait=0)
+        assert again.status_code == 202, again.text
+        await boss.runtime.proposals.settle(UUID(proposal_id))
+        assert len(await registered_procedures(boss, name)) == 1
 
     async def test_what_is_refused_when_it_is_given_stays_refused(self, start_proposal: StartProposal) -> None:
         approved = await start_proposal.approve((await start_proposal.look())["digest"], wait=0)
@@ -235,6 +262,30 @@ class TestChangedAfterTheApproval:
         async with start_proposal.service.settle_meanwhile():
             await until(lambda: is_refused(start_proposal))
         assert await start_proposal.runs() == []
+
+
+async def settle_intruded(
+    service: ApprovalService, proposal_id: str, intrude: Callable[[], Awaitable[None]]
+) -> float | None:
+    """Carry out what was approved while somebody forestalls its writes: between the comparison and the append."""
+
+    class IntrudedCommands(Commands):
+        async def _decide_approved(self, *given: Any) -> Decided:
+            decided = await super()._decide_approved(*given)
+            await intrude()
+            return decided
+
+    runtime = service.boss.runtime
+    commands = IntrudedCommands(**vars(runtime.commands))
+    return await Proposals(commands, replace(runtime.service, commands=commands)).settle(UUID(proposal_id))
+
+
+async def registered_procedures(api: Api, name: str) -> list[UUID]:
+    """Return the procedures with this name on the record."""
+    query = "SELECT stream_id FROM events WHERE stream_type = %s AND payload ->> 'name' = %s"
+    async with api.runtime.pool.connection() as connection:
+        rows = await connection.execute(query, [Procedure.__name__, name])
+        return [row[0] for row in await rows.fetchall()]
 
 
 async def is_refused(start_proposal: StartProposal) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
-from baton.domain.run.beamline_now import GetBeamlineNow
+from baton.domain.views.beamline_now import GetBeamlineNow
 from baton.infrastructure.postgres import pool
 from tests.support.api.example_reads import cause, refusal
 from tests.support.api.rest_beamline import Beamline, beamline, bring_into_force
@@ -56,6 +56,7 @@ async def test_an_idle_beamline_shows_what_it_stands_on(line: Beamline) -> None:
         (dewar, "Unknown", None),
         (line.supply_id, "Available", "shutter open"),
     ]
+    assert [one["observation_age"] for one in shown["supplies"]] == [None, None]
     (clearance,) = shown["clearances"]
     assert (clearance["valid_until"], clearance["ends_soon"]) == (None, False)
     assert [(one["target_id"], one["severity"]) for one in shown["cautions"]] == [(line.rotary_id, "Notice")]

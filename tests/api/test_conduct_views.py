@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.procedure.start import needed_grants
+from baton.domain.start.procedure_start import needed_grants
 from baton.domain.trust.surface import SYSTEM_MCP_STREAMABLE_HTTP
 from tests.support.api.mcp_clients import agent, refusal
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP

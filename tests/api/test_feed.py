@@ -240,9 +240,10 @@ async def permit(admin: Api, person: str, *commands: str, sets: list[str] | None
     return await admin.create("/policies", {**grant, **what, "permitted_principal_ids": [person]})
 
 
-async def test_a_reader_sees_only_what_it_may_get(enforced_apis: tuple[Api, Api]) -> None:
+async def test_a_reader_sees_only_what_it_may_get(database_url: str, enforced_apis: tuple[Api, Api]) -> None:
     everybody, admin = enforced_apis
-    ids = await create_samples(everybody)
+    async with running_api(database_url, projecting=False) as api:
+        ids = await create_samples(api)
     person = str(uuid4())
     await permit(admin, person, "ListEvents", "StreamEvents", "GetZone", "ListVisits")
     reader = everybody.acting_as(person)

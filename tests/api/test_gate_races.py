@@ -27,7 +27,7 @@ def test_the_streams_that_can_close_a_gate_exist() -> None:
     assert {name for name, one in REGISTRY.operations.items() if one.gated} == {
         *("start_run", "resume_run", "start_procedure", "resume_procedure"),
         *("conduct_procedure", "conduct_or_hold_procedure", "conduct_from_procedure"),
-        *("conduct_until_converged", "conduct_until_advised", "conduct_until_advised_from"),
+        *("conduct_until_converged", "conduct_until_advised", "conduct_until_advised_from", "launch"),
         *("recheck_received_artifact", "adopt_received_artifact"),
         *("register_dataset", "promote_dataset", "register_distribution", "discard_distribution"),
         *("register_edition", "add_dataset_to_edition", "seal_edition"),

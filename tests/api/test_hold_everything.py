@@ -12,10 +12,10 @@ from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.ports import CommandResult
 from baton.domain.kernel import SYSTEM_CONDUIT, Command
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.queue.item_records import StartQueueItem
-from baton.domain.operation.queue.messages import QueueOrder, TurnVerdict
-from baton.domain.operation.schedule.messages import DueFiring
+from baton.domain.queue.item_records import StartQueueItem
+from baton.domain.queue.messages import QueueOrder, TurnVerdict
+from baton.domain.schedule.messages import DueFiring
+from baton.domain.target.start_launch import StartLaunch
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.wall_clock import clock
 from tests.support.api.example_reads import history, refusal
@@ -320,7 +320,7 @@ class HoldingCommands(Commands):
         self._api = api
 
     async def execute(self, command: Command, *given: Any, **named: Any) -> CommandResult:
-        if isinstance(command, ConductProcedure):
+        if isinstance(command, StartLaunch):
             await hold(self._api)
         return await super().execute(command, *given, **named)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -79,11 +80,11 @@ async def test_an_agent_is_told_where_its_conduct_stands(conduct_service: Conduc
     progress_log.assert_grows()
 
 
-async def test_over_stdio_too(conduct_service: ConductService, temporal: EmbeddedTemporal) -> None:
+async def test_over_stdio_too(conduct_service: ConductService, temporal: EmbeddedTemporal, baton_program: Path) -> None:
     url = conduct_service.api.database_url
     environment = {"DATABASE_URL": url, "APP_ENV": "test", "TEMPORAL_ADDRESS": temporal.address}
     progress_log, procedure_id = ProgressLog(), await conduct_service.stack.register_procedure()
-    async with Client(mcp_process(environment)) as client:
+    async with Client(mcp_process(baton_program, environment)) as client:
         answer = await paused_conduct(conduct_service, client, progress_log, procedure_id)
     assert answer.structured_content["succeeded"]
     assert progress_log.tells("step 2 of 3")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -149,7 +150,7 @@ async def test_over_http_an_older_client_is_told_that_it_cannot_subscribe(api: A
 
 
 @pytest.mark.filterwarnings("ignore:resources/:mcp.shared.exceptions.MCPDeprecationWarning")
-async def test_over_stdio_an_older_client_is_told_of_changes(database_url: str) -> None:
+async def test_over_stdio_an_older_client_is_told_of_changes(database_url: str, baton_program: Path) -> None:
     async with running_api(database_url) as api:
         asset_id = await api.create("/assets", {"name": "Camera", "tier": "Unit", "facility_code": "facility"})
         told: asyncio.Queue[str] = asyncio.Queue()
@@ -158,7 +159,7 @@ async def test_over_stdio_an_older_client_is_told_of_changes(database_url: str) 
             if getattr(message, "method", None) == "notifications/resources/updated":
                 told.put_nowait(str(message.params.uri))
 
-        async with running_mcp_process(database_url, "legacy", hear=hear) as client:
+        async with running_mcp_process(baton_program, database_url, "legacy", hear=hear) as client:
             address = f"baton://assets/{asset_id}"
             await client.subscribe_resource(address)
             await api.execute(f"/assets/{asset_id}/activate")

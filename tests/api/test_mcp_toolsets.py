@@ -14,7 +14,7 @@ from tests.support.tables import for_each
 FINDERS = {"search_operations", "call_operation"}
 OPERATIONS = [operation for operation in REGISTRY if operation.mcp]
 MOST_TOOLS, MOST_BYTES = 40, 45_000
-STARTING = ("start_", "conduct_", "resume_", "trigger_", "advise_")
+STARTING = ("launch", "start_", "conduct_", "resume_", "trigger_", "advise_")
 
 
 @for_each("toolset", TOOLSETS)

@@ -7,7 +7,7 @@ import pytest
 
 from baton.application.caller import Caller
 from baton.domain.kernel import Command
-from baton.domain.operation.queue.item_records import BlockQueueItem, EndQueueItem, RefuseQueueItem, StartQueueItem
+from baton.domain.queue.item_records import BlockQueueItem, EndQueueItem, RefuseQueueItem, StartQueueItem
 from tests.support.api.example_reads import cause, payloads
 from tests.support.api.mcp_clients import agent, tool_result
 from tests.support.service import Api, running_api

@@ -9,7 +9,7 @@ from baton.application.conduct import signal_reader
 from baton.application.conduct.signal_reader import SignalReader, sample_of
 from baton.application.control import ControlNotConnectedError, Reading, ReadingKind
 from baton.application.plant import SimulatedMotor
-from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSamples
+from baton.domain.conduct.control_signals import ReadSignalsRequest, SignalSamples
 from baton.infrastructure.control.devices import Motor
 from baton.infrastructure.control.simulator import SimulatedFault, Simulator
 from baton.infrastructure.temporal.engine import MAX_BYTES

@@ -11,7 +11,7 @@ from baton.cli.doctor import CheckStatus
 from baton.cli.doctor.database import examine_processes
 from baton.cli.doctor.examination import examine_actuation
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
-from baton.domain.operation.conduct.results import actuation_of
+from baton.domain.step.results import actuation_of
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.postgres.leadership import clock_skew
 from baton.infrastructure.wall_clock import new_id

@@ -35,13 +35,14 @@ async def test_a_conduct_is_accepted_attached_to_and_shown_before_anybody_works_
     other = await line.api.post(f"/runs/{run}/conduct", {"procedure_ids": [first], "wait": 0})
     assert refusal(other) == (409, "RunCannotConductError")
     assert (other.json()["reason"], other.json()["facts"]) == ("conduct_live", {"conduct_id": conduct})
+    usual = {"command": "conduct_procedure", "steps": []}
+    listed = [{"procedure_id": first, "conduct": usual}, {"procedure_id": second, "conduct": held}]
     shown = (await line.api.get(f"/runs/{run}/conduct")).json()
     assert shown.pop("started_at") is not None
     assert shown == {
         "conduct_id": conduct,
         "phases": [
-            {"procedure_id": first, "command": "conduct_procedure", "status": "Defined", "conduct_id": None},
-            {"procedure_id": second, "command": "conduct_or_hold_procedure", "status": "Defined", "conduct_id": None},
+            {**phase, "command": phase["conduct"]["command"], "status": "Defined", "conduct_id": None} for phase in listed
         ],
         "current_procedure_id": None,
         "waiting": None,
@@ -52,8 +53,6 @@ async def test_a_conduct_is_accepted_attached_to_and_shown_before_anybody_works_
     }
     assert (await line.api.get(f"/runs/{run}")).json()["live_conduct_id"] == conduct
     *_, opened = await payloads(line.api, f"/runs/{run}")
-    usual = {"command": "conduct_procedure", "steps": []}
-    listed = [{"procedure_id": first, "conduct": usual}, {"procedure_id": second, "conduct": held}]
     assert opened == ("RunConductStarted", {"run_id": run, "conduct_id": conduct, "phases": listed})
 
 

@@ -101,7 +101,7 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
 
     dark = await operator.post(f"{run}/resume")
     assert refusal(dark) == (409, "RunSupplyCoverageMismatchError")
-    unavailable = {"supply_id": line.supply_id, "status": "Unavailable"}
+    unavailable = {"supply_id": line.supply_id, "status": "Unavailable", "observation_age": None, "monitored": False}
     named = {"run_id": r, "kind": "photon_beam", "supplies": [unavailable]}
     assert dark.json()["facts"] == named
     await operator.execute(f"/supplies/{line.supply_id}/mark-recovering", {"reason": "injecting"})
@@ -139,6 +139,7 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
                 "effective_parameters": effective,
                 "pinned_calibration_ids": [pixel_size, rotation_centre],
                 "acknowledged_cautions": [acknowledged],
+                "launch_id": None,
             },
         ),
         (2, "RunObservationLogbookOpened", {**own, "logbook_id": shown["observation_logbook_id"], "kind": "observation"}),

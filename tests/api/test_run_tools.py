@@ -10,7 +10,7 @@ from tests.support.service import running_api
 
 FIRST = {
     "preflight_run",
-    "start_run",
+    "launch",
     "hold_run",
     "resume_run",
     "adjust_run",

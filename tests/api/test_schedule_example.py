@@ -5,9 +5,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from baton.application.caller import Caller
-from baton.domain.operation.schedule.schedule import RecordScheduleFiringRefusal
+from baton.domain.recipe.template_versions import TargetChangedError
+from baton.domain.schedule.schedule import RecordScheduleFiringRefusal
 from tests.support.api.example_reads import cause, payloads
-from tests.support.api.mcp_clients import agent, tool_result
+from tests.support.api.mcp_clients import MCP, agent, refusal, tool_result
 from tests.support.service import Api, running_api
 from tests.support.tables import for_each
 from tests.support.workflows.step_json import setpoint
@@ -27,9 +28,9 @@ def nightly(recipe_id: str, **fields: Any) -> dict[str, Any]:
     return {"name": "Nightly darks", "calendar": {"cron": ["0 2 * * *"]}, "target": target, **fields}
 
 
-async def refuse_firing(api: Api, schedule_id: str) -> None:
+async def refuse_firing(api: Api, schedule_id: str, code: str = "UnauthorizedError") -> None:
     """A firing of the schedule came to nothing."""
-    why = {"code": "UnauthorizedError", "detail": "Mira Okafor may not do this any more."}
+    why = {"code": code, "detail": "Mira Okafor may not do this any more."}
     command = RecordScheduleFiringRefusal(firing_id=uuid4(), scheduled_at=datetime(2027, 7, 1, 2, tzinfo=UTC), **why)
     await api.runtime.commands.execute(command, Caller.system(uuid4()), target_id=UUID(schedule_id))
 
@@ -155,3 +156,28 @@ async def test_texts_of_a_schedule_are_for_those_who_may_read_them(database_url:
         assert (defined["run_as"], refused["code"]) == (str(ADMIN), "UnauthorizedError")
         (_, defined), (_, refused) = await payloads(admin, f"/schedules/{id}")
         assert (defined["name"], refused["detail"]) == ("Nightly darks", "Mira Okafor may not do this any more.")
+
+
+async def test_a_changed_target_is_shown_to_an_agent_and_confirmed_as_it_was_shown(api: Api) -> None:
+    recipe_id, confirming = await recipe(api), api.acting_as(uuid4())
+    id = await api.acting_as(uuid4()).create("/schedules", nightly(recipe_id))
+    await api.execute(f"/recipes/{recipe_id}/version", {"version_tag": "2026-1", "steps": STEPS})
+    await refuse_firing(api, id, TargetChangedError.__name__)
+    async with agent(confirming) as client:
+        looked_at = await tool_result(client, "get_schedule", schedule_id=id)
+        (change,) = looked_at["changes"]
+        seen = (looked_at["status"], change["kind"], change["was"]["version_tag"], change["now"]["version_tag"])
+        assert seen == ("Held", "Recipe", None, "2026-1")
+        other = [setpoint("bl7:shutter", 666)]
+        await api.execute(f"/recipes/{recipe_id}/version", {"version_tag": "2026-2", "steps": other})
+        digest = looked_at["confirmed_digest"]
+        refused = await refusal(client, "resume_schedule", schedule_id=id, confirmed_digest=digest)
+        assert (refused["code"], refused["reason"]) == ("ScheduleCannotResumeError", "changed_since")
+        shown = await tool_result(client, "get_schedule", schedule_id=id)
+        assert (shown["status"], shown["versions"]) == ("Held", looked_at["versions"]), "nothing was confirmed"
+        await tool_result(client, "resume_schedule", schedule_id=id, confirmed_digest=shown["confirmed_digest"])
+        confirmed = await tool_result(client, "get_schedule", schedule_id=id)
+    assert (confirmed["status"], confirmed["changes"], confirmed["confirmed_digest"]) == ("Active", [], None)
+    assert [one["version_tag"] for one in confirmed["versions"]] == ["2026-2"]
+    by = (confirming.headers["X-Principal-Id"], MCP)
+    assert (confirmed["run_as"], confirmed["surface_id"]) == by, "it fires as who confirmed it"

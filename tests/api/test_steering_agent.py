@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.procedure.procedure import HoldCause, ProcedureOutcomeRecorded, ProcedureStatus
+from baton.domain.procedure.procedure import HoldCause, ProcedureOutcomeRecorded, ProcedureStatus
 from tests.support.service import Api, running_api
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack

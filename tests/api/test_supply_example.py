@@ -36,6 +36,7 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
             "containing_asset_id": beamline,
             "status": "Unknown",
             **dict.fromkeys(("last_status_changed_at", "last_status_reason", "last_trigger")),
+            "observation_age": None,
             "monitored": False,
             "last_contact_at": None,
         }
@@ -44,7 +45,7 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
         run = {"name": "Cold scan", "plan_id": (await create_plan(operator, beamline, supplies=("cryogen",))).plan_id}
         unseen = await operator.post("/runs", run)
         assert refusal(unseen) == (409, "RunSupplyCoverageMismatchError")
-        unknown = {"supply_id": supply_id, "status": "Unknown"}
+        unknown = {"supply_id": supply_id, "status": "Unknown", "observation_age": None, "monitored": False}
         assert unseen.json()["facts"] == {"kind": "cryogen", "supplies": [unknown]}
         marked = await operator.post(f"{supply}/mark-available", {"reason": "walkdown, flow nominal"})
         assert (marked.status_code, marked.content) == (204, b"")
@@ -55,6 +56,7 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
         again = await sensor.post(f"{supply}/observe-status", low)
         assert (first.status_code, again.status_code) == (204, 204)
         assert again.headers["X-Baton-Position"] == first.headers["X-Baton-Position"]
+        assert 0 <= (await operator.get(supply)).json()["observation_age"] < 60
         for other in ("operator", "agent"):
             barred = await callers.as_subject(other).post(f"{supply}/observe-status", low)
             assert refusal(barred) == (403, "UnauthorizedError")

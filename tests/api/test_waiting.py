@@ -7,14 +7,14 @@ from uuid import UUID, uuid4
 import pytest
 
 from baton.application.caller import Caller
+from baton.domain.conduct.endings import LOST, HoldProcedure, RecordConductEnd
 from baton.domain.data.attestation import ByteReading, CompleteAttestation
 from baton.domain.kernel import SYSTEM_CONDUIT, Command
-from baton.domain.operation.conduct.results import ConductResult
-from baton.domain.operation.procedure.endings import LOST, HoldProcedure, RecordConductEnd
-from baton.domain.operation.procedure.procedure import HoldCause
-from baton.domain.operation.queue.item_records import BlockQueueItem
-from baton.domain.operation.schedule.schedule import RecordScheduleFiringRefusal
+from baton.domain.procedure.procedure import HoldCause
+from baton.domain.queue.item_records import BlockQueueItem
 from baton.domain.run.run import AbortRun
+from baton.domain.schedule.schedule import RecordScheduleFiringRefusal
+from baton.domain.step.results import ConductResult
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.data_products import register_copy, register_dataset, verify_copies

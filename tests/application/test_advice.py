@@ -7,17 +7,13 @@ from typing import Any
 import pytest
 
 from baton.application.conduct.deciders import Decider, DecideTimeoutError
-from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, PassDecision
-from baton.domain.operation.conduct.progress import WaitingFor
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
-from baton.domain.operation.procedure.procedure import (
-    ProcedureIterationEnded,
-    ProcedureIterationStarted,
-    ProcedureOutcomeRecorded,
-)
-from baton.domain.operation.steering.steered_conduct import AdviseProcedure, ConductUntilAdvisedFrom
-from baton.domain.operation.steering.steering import AskedDecide, DecideNotAvailableError, SteeringAdvice, SteeringEvidence
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.messages import ConductOutcome, ConductVerdict, Finish, PassDecision
+from baton.domain.conduct.progress import WaitingFor
+from baton.domain.conduct.steered_conduct import AdviseProcedure, ConductUntilAdvisedFrom
+from baton.domain.procedure.procedure import ProcedureIterationEnded, ProcedureIterationStarted, ProcedureOutcomeRecorded
 from baton.domain.run.run import RunStopped
+from baton.domain.steering.steering import AskedDecide, DecideNotAvailableError, SteeringAdvice, SteeringEvidence
 from tests.support.application.loop_cases import (
     ASKED,
     CALLER,

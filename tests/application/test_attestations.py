@@ -16,6 +16,7 @@ from baton.application.unit_of_work import load_events, load_row
 from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.access.actor import DeactivateActor, RegisterActor
+from baton.domain.conduct.work_items import GetWork
 from baton.domain.data.attestation import (
     AttestationOutcome,
     AttestationRecorded,
@@ -26,7 +27,6 @@ from baton.domain.data.attestation import (
 )
 from baton.domain.data.distribution import DiscardDistribution, DistributionStatus, MarkDistributionStale
 from baton.domain.kernel import NIL
-from baton.domain.operation.conduct.work_items import GetWork
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.shared.tasks import Task, TaskStatus
 from baton.testing.ports import MemoryByteSource

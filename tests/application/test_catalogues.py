@@ -15,10 +15,11 @@ from baton.application.catalogues import CatalogueSubscriber, CatalogueWork
 from baton.application.ports import Batch, Catalogue, CatalogueUnavailableError, EventRow, Job, StreamAppend
 from baton.application.reactions import Dispatcher
 from baton.domain.data.acquisition import AcquisitionRecorded
-from baton.domain.data.catalogue import CataloguedDataset, CatalogueName, ListCatalogueEntries, RetryCatalogueEntry
+from baton.domain.data.catalogue import CataloguedDataset, ListCatalogueEntries, RetryCatalogueEntry
 from baton.domain.data.dataset import Dataset, DatasetPromoted, DiscardDataset, RegisterDataset
 from baton.domain.data.distribution import DiscardDistribution, RegisterDistribution
 from baton.domain.kernel import Event
+from baton.domain.shared.deployment import CatalogueName
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.tasks import Task, TaskStatus
 from baton.domain.supply.supply import RegisterSupply
@@ -26,6 +27,7 @@ from baton.infrastructure.catalogues.scicat import SciCat
 from baton.testing.ports import MemoryEngine
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import CommandCaller
+from tests.support.application.ports import ports_of
 from tests.support.application.store_and_world import store_of_world
 from tests.support.domain.assets import LUMEN, facility_world
 from tests.support.domain.datasets import CONTENT
@@ -70,7 +72,7 @@ class CataloguingFacility:
             names = frozenset(catalogue.name for catalogue in catalogues)
             return SimpleNamespace(**LENIENT, catalogues=names, self_facility_code=LUMEN, publisher="Lumen")
 
-        self.caller = CommandCaller(self.store, ports=SimpleNamespace(deployment=deployment))
+        self.caller = CommandCaller(self.store, ports=ports_of(deployment=deployment))
         self.engine = MemoryEngine()
         self.work = CatalogueWork(self.caller.commands, catalogues)
         self.subscriber = CatalogueSubscriber(self.work)

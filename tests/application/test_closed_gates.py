@@ -10,16 +10,16 @@ import pytest
 
 from baton.application.caller import Caller
 from baton.domain.access.actor import ActorKind, ActorRegistered
+from baton.domain.conduct.conduct import ConductFromProcedure
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.messages import ConductOutcome, ConductVerdict, Finish, StepReport, StretchRequest
 from baton.domain.enclosure.enclosure import Enclosure, ObserveEnclosureStatus, enclosure_key
 from baton.domain.kernel import NIL
-from baton.domain.operation.conduct.conduct import ConductFromProcedure
-from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, StepReport, StretchRequest
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
-from baton.domain.operation.procedure.procedure import HoldCause, ProcedureStatus
-from baton.domain.operation.procedure.start import ProcedureRequiresPermittedEnclosureError
+from baton.domain.procedure.procedure import HoldCause, ProcedureStatus
 from baton.domain.run.run import HoldRun, Run, RunStatus
-from baton.domain.run.start import ResumeRun, StartRun
-from baton.domain.supply.supply import MarkSupplyUnavailable
+from baton.domain.start.procedure_start import ProcedureRequiresPermittedEnclosureError
+from baton.domain.start.run_start import ResumeRun, StartRun
+from baton.domain.supply.supply import MarkSupplyUnavailable, ObserveSupplyStatus, Supply, address_key
 from baton.domain.trust.surface import SYSTEM_HTTP
 from tests.support.application.loop_cases import open_loop, walk_pass
 from tests.support.application.memory_conduct import (
@@ -41,6 +41,8 @@ ENCLOSURE_CLOSED = ProcedureRequiresPermittedEnclosureError.__name__
 MONITOR = 0x6D
 OBSERVED_FOR = 120
 """Seconds for which an observation of an enclosure counts."""
+CONFIRMED_FOR = 10
+"""Seconds for which one of the service's own monitor does."""
 
 
 @dataclass
@@ -54,6 +56,11 @@ class Hutch:
     async def observe(self, status: str = "Permitted") -> None:
         observed = ObserveEnclosureStatus(new_status=status, **SEARCHED)
         await self.memory.commands.execute(observed, self.monitor, target_id=self.line.enclosure_id)
+
+    async def confirm_beam(self) -> None:
+        """Confirm the beam as the service's own monitor does."""
+        confirmed = ObserveSupplyStatus(new_status="Unknown", confirms=True, **SEARCHED)
+        await self.memory.commands.execute(confirmed, self.monitor, target_id=self.line.supply_id)
 
     async def lose_beam(self) -> None:
         await self.memory.do(MarkSupplyUnavailable(reason="beam dump"), self.line.supply_id)
@@ -140,6 +147,88 @@ class TestAnOwnMonitor:
         completed = ConductOutcome(finish=Finish.COMPLETED)
         assert await memory.conductor.begin_closing(conduct.end(completed)) is ConductVerdict.DONE
         assert (await memory.step(conduct, closing=True)).verdict is ConductVerdict.DONE
+
+
+class TestASupplyOfAnOwnMonitor:
+    """What the service's own monitor watches counts while it confirms it."""
+
+    @pytest.fixture
+    async def watched_hutch(self, hutch: Hutch) -> Hutch:
+        """Return the hutch, whose beam is watched by a monitor that leads and has just confirmed it."""
+        hutch.memory.monitored_supplies = {address_key(hutch.line.world.state(Supply, hutch.line.supply_id))}
+        hutch.memory.store.leases[MONITOR] = 1
+        await hutch.confirm_beam()
+        return hutch
+
+    @pytest.fixture
+    async def conduct(self, watched_hutch: Hutch) -> OpenedConduct:
+        """Return a phase that watches the beam, and has done its first step."""
+        conduct = await watched_hutch.open_conduct(run_id=await watched_hutch.start_run(), conduct={"watch": ["supply"]})
+        await watched_hutch.walk(conduct, 1)
+        return conduct
+
+    def run_of(self, hutch: Hutch, conduct: OpenedConduct) -> Run:
+        assert conduct.plan.run_id is not None
+        return hutch.run(conduct.plan.run_id)
+
+    async def test_whose_signal_is_lost_while_the_monitor_lives_holds_five_seconds_after_it_has_grown_old(
+        self, watched_hutch: Hutch, conduct: OpenedConduct
+    ) -> None:
+        memory = watched_hutch.memory
+        await memory.time.sleep(CONFIRMED_FOR - 1 - memory.time.elapsed_seconds)
+        assert (await memory.step(conduct, 1)).verdict is ConductVerdict.DONE
+        await memory.time.sleep(2)
+        began = memory.time.elapsed_seconds
+        assert (await memory.step(conduct, 2)).verdict is ConductVerdict.RUN_HELD
+        assert 5 <= memory.time.elapsed_seconds - began < 6
+        assert memory.plant.writes["bl7:a"] == 2, "nothing was begun"
+        run = self.run_of(watched_hutch, conduct)
+        assert run.status is RunStatus.HELD
+        assert "Beam was last observed 16 s ago, not within 10 s" in memory.store.streams["Run", run.id][-1].payload
+
+    async def test_that_is_confirmed_again_in_time_holds_nothing(self, watched_hutch: Hutch, conduct: OpenedConduct) -> None:
+        memory = watched_hutch.memory
+        await memory.time.sleep(CONFIRMED_FOR + 1)
+        asyncio.get_running_loop().call_later(3, lambda: asyncio.ensure_future(watched_hutch.confirm_beam()))
+        assert (await memory.step(conduct, 1)).verdict is ConductVerdict.DONE
+
+    async def test_that_is_confirmed_all_the_time_holds_nothing(self, watched_hutch: Hutch, conduct: OpenedConduct) -> None:
+        for index in range(1, len(STEPS)):
+            await watched_hutch.memory.time.sleep(CONFIRMED_FOR - 1)
+            await watched_hutch.confirm_beam()
+            began = watched_hutch.memory.time.elapsed_seconds
+            assert (await watched_hutch.memory.step(conduct, index)).verdict is ConductVerdict.DONE
+            assert watched_hutch.memory.time.elapsed_seconds == began, "nothing was waited for"
+
+    async def test_whose_monitor_is_gone_holds_after_five_seconds(
+        self, watched_hutch: Hutch, conduct: OpenedConduct
+    ) -> None:
+        memory, began = watched_hutch.memory, watched_hutch.memory.time.elapsed_seconds
+        memory.store.leases.clear()
+        assert (await memory.step(conduct, 1)).verdict is ConductVerdict.RUN_HELD
+        assert 5 <= memory.time.elapsed_seconds - began < 6
+
+    async def test_that_is_known_to_be_out_holds_at_once(self, watched_hutch: Hutch, conduct: OpenedConduct) -> None:
+        memory, began = watched_hutch.memory, watched_hutch.memory.time.elapsed_seconds
+        await watched_hutch.lose_beam()
+        assert (await memory.step(conduct, 1)).verdict is ConductVerdict.RUN_HELD
+        assert memory.time.elapsed_seconds == began
+
+    async def test_is_no_affair_of_a_conduct_that_watches_enclosures_alone(self, watched_hutch: Hutch) -> None:
+        conduct = await watched_hutch.open_conduct(run_id=await watched_hutch.start_run(), conduct={"watch": ["enclosure"]})
+        await watched_hutch.memory.time.sleep(CONFIRMED_FOR + 1)
+        await watched_hutch.walk(conduct, len(STEPS))
+
+    async def test_that_nobody_confirms_keeps_a_run_from_starting_and_resuming(self, watched_hutch: Hutch) -> None:
+        memory, run_id = watched_hutch.memory, await watched_hutch.start_run()
+        await memory.do(HoldRun(reason="lunch"), run_id)
+        await memory.time.sleep(CONFIRMED_FOR + 1)
+        with expect_refusal("RunSupplyCoverageMismatchError", "not_confirmed"):
+            await watched_hutch.start_run()
+        with expect_refusal("RunSupplyCoverageMismatchError", "not_confirmed"):
+            await memory.do(ResumeRun(), run_id)
+        await watched_hutch.confirm_beam()
+        await memory.do(ResumeRun(), run_id)
 
 
 class TestAnEnclosure:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -23,14 +22,14 @@ from baton.domain.access.actor import (
     RegisterActor,
     UpdateActorProfile,
 )
-from baton.domain.access.subject_binding import BindActorSubject
+from baton.domain.access.identity_provider import ProviderFacts
 from baton.domain.equipment.role import DefineRole
 from baton.domain.kernel import Call, Command, Event
-from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Refusal
 from baton.domain.trust.authorization import Access, AuthzResult, deny
 from baton.domain.trust.conduit import AccessDecision, DefineConduit
 from baton.domain.trust.policy import RevokePolicyGrant
+from baton.domain.trust.subject_binding import BindActorSubject
 from baton.domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
 from baton.domain.trust.visit import (
     CheckInVisit,
@@ -46,6 +45,7 @@ from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import OPERATOR, SECOND, CommandCaller, lenient, planned_visit
+from tests.support.application.ports import ports_of
 from tests.support.domain.world import expect_refusal, new_id
 
 
@@ -363,10 +363,8 @@ class TestCrashes:
 
         bind = BindActorSubject(issuer="https://login.example.org", subject="mira")
         with pytest.raises(end):
-            await replace(client, ports=SimpleNamespace(identity_provider=ends, deployment=lenient)).do(
-                bind, on=id, key="retry-1"
-            )
-        restarted = replace(client, ports=SimpleNamespace(identity_provider=knows, deployment=lenient))
+            await replace(client, ports=ports_of(identity_provider=ends, deployment=lenient)).do(bind, on=id, key="retry-1")
+        restarted = replace(client, ports=ports_of(identity_provider=knows, deployment=lenient))
         with expect_refusal(IdempotencyClaimLostError, "in_flight"):
             await restarted.do(bind, on=id, key="retry-1")
         client.clock.now += 60 * SECOND

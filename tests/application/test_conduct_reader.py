@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.application.conduct.conduct_reader import ConductWatch, ReadCursor, RecordSlice
-from baton.domain.operation.conduct.frames import LedgerRow
+from baton.domain.conduct.frames import LedgerRow
 from tests.support.domain.written_conducts import OPENED, WrittenConduct, conducts
 
 Frames = list[tuple[int, str]]

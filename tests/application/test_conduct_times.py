@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 
 from baton.application.conduct.conduct_times import FRESH_SECONDS, ConductTimes
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductUntilConverged
-from baton.domain.operation.conduct.estimates import ConductWalk, StepDuration, StepKey
-from baton.domain.operation.procedure.endings import HoldProcedure
-from baton.domain.operation.procedure.procedure import ConductMode
-from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.conduct.conduct import ConductFromProcedure, ConductUntilConverged
+from baton.domain.conduct.endings import HoldProcedure
+from baton.domain.conduct.estimates import ConductWalk, StepDuration, StepKey
+from baton.domain.procedure.procedure import ConductMode
+from baton.domain.start.registration import RegisterProcedure
 from tests.support.application.memory_conduct import MemoryConduct
 from tests.support.domain.world import new_id
 from tests.support.infrastructure.ledger_cases import LedgerConduct
@@ -40,28 +40,28 @@ async def test_durations_are_asked_for_once_in_ten_seconds_and_what_is_unknown_e
     reader = CountingReader(a=2.0)
     times, keys = times_of(memory, reader), (("setpoint", "a"), ("setpoint", "b"))
     for _ in "12":
-        assert await times.durations(keys) == {("setpoint", "a"): StepDuration(1, 2.0, 2.0)}
+        assert await times.step_durations(keys) == {("setpoint", "a"): StepDuration(1, 2.0, 2.0)}
     reader.known[keys[1]] = StepDuration(1, 3.0, 3.0)
-    assert set(await times.durations(keys)) == set(keys)
+    assert set(await times.step_durations(keys)) == set(keys)
     assert reader.asked == [[*keys], [keys[1]], [keys[1]]]
     await memory.time.sleep(FRESH_SECONDS)
-    await times.durations(keys)
+    await times.step_durations(keys)
     assert reader.asked[-1] == [*keys]
 
 
 async def test_the_walk_of_a_conduct_has_its_steps_and_where_it_begins(memory: MemoryConduct) -> None:
     conduct = await memory.open_conduct([setpoint("bl7:a", 1), capture("bl7:b", "n")], [setpoint("bl7:a", 0)])
     times, procedure_id = times_of(memory), conduct.procedure_id
-    walk = await times.walk(procedure_id, conduct.conduct_id)
+    walk = await times.conduct_walk(procedure_id, conduct.conduct_id)
     assert walk == ConductWalk((MOVE, LOOK), (MOVE,), started_at=memory.time.now())
-    assert await times.walk(procedure_id, conduct.conduct_id) is walk, "it is read once"
-    assert await times.walk(procedure_id, new_id()) is None
+    assert await times.conduct_walk(procedure_id, conduct.conduct_id) is walk, "it is read once"
+    assert await times.conduct_walk(procedure_id, new_id()) is None
     result = LedgerConduct(procedure_id, conduct.conduct_id).result
     await memory.do(HoldProcedure(reason="lunch", conducted=result), on=procedure_id)
     again = await memory.do(
         ConductFromProcedure(re_establishment_boundary=1, skip=True, skip_reason="done"), on=procedure_id
     )
-    resumed = await times.walk(procedure_id, UUID((again.body or {})["conduct_id"]))
+    resumed = await times.conduct_walk(procedure_id, UUID((again.body or {})["conduct_id"]))
     assert resumed is not None
     assert (resumed.boundary, resumed.steps) == (1, walk.steps)
 
@@ -70,7 +70,7 @@ async def test_the_walk_of_a_conduct_has_its_steps_and_where_it_begins(memory: M
 async def test_the_walk_of_a_loop_has_its_cap(memory: MemoryConduct, cap: int | None) -> None:
     loop = {"convergence_capture_name": "n", "criterion": criterion(9), "max_consecutive_unconverged_iterations": cap}
     conduct = await memory.open_conduct([capture("bl7:b", "n")], how=ConductUntilConverged, conduct=loop)
-    walk = await times_of(memory).walk(conduct.procedure_id, conduct.conduct_id)
+    walk = await times_of(memory).conduct_walk(conduct.procedure_id, conduct.conduct_id)
     assert walk is not None
     assert (walk.mode, walk.unconverged_cap, walk.steps) == (ConductMode.CONVERGED, cap, (LOOK,))
 

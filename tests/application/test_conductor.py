@@ -7,31 +7,25 @@ from typing import Any
 import pytest
 
 from baton.application.authorization import PrincipalStandings
+from baton.application.caller import Caller
 from baton.application.conduct.conduct_record import StepPlans
 from baton.application.control import Reading
 from baton.application.ports import Batch, StoreUnavailableError, StreamAppend
+from baton.application.queries import Queries
 from baton.domain.access.actor import RegisterActor
-from baton.domain.decision.decision import RegisterDecision
-from baton.domain.kernel import NIL, Call
-from baton.domain.operation.conduct.conduct import (
+from baton.domain.conduct.conduct import (
     ConductFromProcedure,
     ConductOrHoldProcedure,
     ConductProcedure,
     ConductUntilConverged,
 )
-from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, lifecycle_failure
-from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED
-from baton.domain.operation.conduct.results import (
-    ActuationKind,
-    BestPoint,
-    CapturedValue,
-    ConductResult,
-    Failure,
-    LastObjective,
-    TerminationReason,
-)
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure, TruncateProcedure
-from baton.domain.operation.procedure.procedure import (
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure, TruncateProcedure
+from baton.domain.conduct.messages import ConductOutcome, ConductVerdict, Finish, lifecycle_failure
+from baton.domain.conduct.progress import ABORT_ASKED, HOLD_ASKED
+from baton.domain.conduct.run_conduct import ConductRun
+from baton.domain.decision.decision import RegisterDecision
+from baton.domain.kernel import NIL, Call
+from baton.domain.procedure.procedure import (
     HoldCause,
     ProcedureAbortRequested,
     ProcedureConducted,
@@ -40,9 +34,19 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureOutcomeRecorded,
     ProcedureStatus,
 )
-from baton.domain.run.run import RunAborted, RunResumed, RunStopped
+from baton.domain.run.run import AbortRun, RunAborted, RunResumed, RunStopped
 from baton.domain.shared.writes import Enlist
+from baton.domain.step.results import (
+    ActuationKind,
+    BestPoint,
+    CapturedValue,
+    ConductResult,
+    Failure,
+    LastObjective,
+    TerminationReason,
+)
 from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.domain.views.waiting import ListWaiting, WaitingKind
 from baton.infrastructure.compute.in_memory import SimulatedOutcome
 from baton.testing.store import MemoryStore
 from tests.support.application.loop_cases import (
@@ -676,3 +680,26 @@ class TestRaces:
         await raced.conductor.end(conduct.end(ConductOutcome(finish=Finish.HALTED), closed=False))
         told = raced.event_types(conduct)
         assert (told.count("ProcedureIterationEnded"), told.count("ProcedureConducted")) == (1, 1)
+
+
+@pytest.mark.parametrize("aborted", [True, False], ids=["aborted by a person", "failed by itself"])
+async def test_a_run_waits_for_somebody_only_where_its_phase_failed_by_itself(memory: MemoryConduct, aborted: bool) -> None:
+    run_id = await memory.run()
+    phase_id = await memory.register_procedure([setpoint("bl7:a", 3)], parent_run_id=run_id)
+    run_conduct = (await memory.do(ConductRun(procedure_ids=(phase_id,)), run_id)).body or {}
+    conduct = await memory.live(ConductProcedure(), phase_id)
+    await memory.time.sleep(1)
+    if aborted:
+        person = await memory.create(RegisterActor(name="Mira Okafor"))
+        caller = Caller(person, SYSTEM_HTTP, new_id())
+        await memory.commands.execute(AbortProcedure(reason="wrong sample"), caller, target_id=phase_id)
+        await memory.conductor.end(conduct.end(ConductOutcome(finish=Finish.ABORTED)))
+    else:
+        failure = Failure(step_index=0, source_kind="setpoint", target="bl7:a", error_class="Rejected", message="No.")
+        await memory.record_failure(conduct, failure)
+        await memory.conductor.end(conduct.end(ConductOutcome(finish=Finish.FAILED, failure=failure), closed=True))
+    assert memory.procedure(conduct).status is ProcedureStatus.ABORTED
+    await memory.do(AbortRun(reason="phase Alignment: it ended", conduct_id=run_conduct["conduct_id"]), run_id)
+    queries = Queries(memory.store, memory.commands.authorizer, memory.time, new_id, memory.ports())
+    waiting = await queries.ask(ListWaiting(kind=(WaitingKind.FAILED_RUN,)), memory.caller)
+    assert [one.id for one in waiting.items] == ([] if aborted else [run_id])

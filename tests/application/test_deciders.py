@@ -11,12 +11,7 @@ from baton.application.conduct.deciders import (
     DecideTimeoutError,
     advice_from,
 )
-from baton.domain.operation.steering.steering import (
-    DecideAdviceMalformedError,
-    SteeringAdvice,
-    SteeringEvidence,
-    SteeringVerdict,
-)
+from baton.domain.steering.steering import DecideAdviceMalformedError, SteeringAdvice, SteeringEvidence, SteeringVerdict
 from tests.support.domain.searches import FOCUS, evidence
 from tests.support.tables import for_each
 

@@ -1,16 +1,17 @@
 """What a dry run keeps to itself: texts of others, and signatures that could be used."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
 from baton.application.caller import Caller
 from baton.application.dry_runs import DryRunPorts, would_record
 from baton.application.ports import Batch
-from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.run.run import RunAdjusted
-from baton.domain.run.start import AdjustRun
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.signatures import Signature, SignatureVerdict
+from baton.domain.start.run_start import AdjustRun
 from baton.infrastructure.wall_clock import new_id
 from tests.support.tables import for_each
 
@@ -45,7 +46,7 @@ class SigningPorts:
 
 
 async def test_no_usable_signature_leaves_and_it_is_judged_as_the_real_one() -> None:
-    held: Any = SigningPorts()
+    held: Any = SimpleNamespace(keys=SigningPorts())
     ports = DryRunPorts(held)
     shown = await ports.sign("here", b"pointer")
     assert shown is not None

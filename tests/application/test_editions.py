@@ -17,7 +17,7 @@ from baton.application.editions import (
 )
 from baton.application.settings import Settings
 from baton.application.unit_of_work import load_event_rows, load_row, require_state
-from baton.cli.composition.runtime import Runtime, RuntimePorts
+from baton.cli.composition.runtime import Runtime, RuntimeDeployment
 from baton.domain.access.actor import RegisterActor
 from baton.domain.data.dataset import DemoteDataset, PromoteDataset, RegisterDataset
 from baton.domain.data.distribution import MarkDistributionStale, RegisterDistribution
@@ -36,7 +36,7 @@ from baton.domain.data.edition import (
 )
 from baton.domain.data.exports import MintDatasetExternalId
 from baton.domain.kernel import Command
-from baton.domain.shared.ports import Deployment
+from baton.domain.shared.deployment import Deployment
 from baton.domain.shared.tasks import Task
 from baton.domain.supply.supply import RegisterSupply
 from baton.infrastructure.minting import DataCiteMinter, DeterministicMinter
@@ -106,16 +106,16 @@ def products(runtime: Runtime) -> Products:
 def interfere(runtime: Runtime, deed: Callable[[], Awaitable[Any]]) -> None:
     """Have somebody else be faster, once: between what a decision read and what it writes."""
 
-    class InterferingPorts(RuntimePorts):
+    class InterferingDeployment(RuntimeDeployment):
         is_due = True
 
         async def deployment(self) -> Deployment:
-            if InterferingPorts.is_due:
-                InterferingPorts.is_due = False
+            if InterferingDeployment.is_due:
+                InterferingDeployment.is_due = False
                 await deed()
             return await super().deployment()
 
-    runtime.commands.ports = InterferingPorts(runtime)
+    runtime.deployment = InterferingDeployment(runtime)
 
 
 async def test_a_member_that_is_demoted_while_an_edition_is_sealed_is_not_sealed(products: Products) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from baton.application.conduct.heartbeat import STOPPING, HeartbeatLost, StoppedByRecord, WriteFence, run_with_heartbeat
 from baton.application.ports import StoreUnavailableError
-from baton.domain.operation.conduct.signals import ConductSignals
-from baton.domain.operation.procedure.procedure import PendingRequest
+from baton.domain.conduct.signals import ConductSignals
+from baton.domain.procedure.procedure import PendingRequest
 from baton.domain.run.run import RunStatus
 from tests.support.fast_clock import LoopTime
 

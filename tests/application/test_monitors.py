@@ -1,6 +1,7 @@
 """The monitors on simulated signals and a record in memory: what is observed is recorded, and nothing better."""
 
 import asyncio
+import itertools
 import operator
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -49,6 +50,18 @@ NITROGEN = {
     ],
 }
 NITROGEN_ONLY: dict[str, Any] = {"supplies": [NITROGEN], "enclosures": {}}
+OFTEN = replace(QUICK, refresh=0.05)
+
+
+async def until_confirmed(record: MemoryRecord, **address: Any) -> None:
+    """Wait until a supply is observed once more."""
+    before = await record.supply_contact(**address)
+
+    async def is_confirmed() -> bool:
+        contact = await record.supply_contact(**address)
+        return contact is not None and (before is None or contact > before)
+
+    await until(is_confirmed)
 
 
 def permits_are(record: MemoryRecord, *statuses: str) -> Callable[[], Awaitable[bool]]:
@@ -475,6 +488,51 @@ class TestSupplies:
                 plant.set_reading(LEVEL, reading)
             await until(supply_events_are(record, "SupplyDegraded"))
 
+    @pytest.mark.parametrize("level", [22, 80])
+    @pytest.mark.parametrize("prepared", [[], [MarkSupplyAvailable(reason="walkdown")]])
+    async def test_one_that_reads_well_is_confirmed_again_and_again_and_nothing_is_recorded(
+        self, record: MemoryRecord, level: float, prepared: list[Any]
+    ) -> None:
+        async with record.running_monitors(Simulator({LEVEL: level}), OFTEN, **NITROGEN_ONLY):
+            await until(record.supply)
+            for command in prepared:
+                await record.do(command, await record.supply())
+            for _ in range(3):
+                await until_confirmed(record)
+            assert await record.supply_events() == ["SupplyRegistered", *(["SupplyMarkedAvailable"] if prepared else [])]
+
+    async def test_a_signal_that_never_rests_is_confirmed_too(self, record: MemoryRecord, plant: Simulator) -> None:
+        async with record.running_monitors(plant, replace(QUICK, refresh=0.2), **NITROGEN_ONLY):
+            await until_confirmed(record)
+            before, levels = await record.supply_contact(), itertools.cycle([80, 81, 82])
+
+            async def is_confirmed() -> bool:
+                plant.set_reading(LEVEL, good(next(levels)))
+                return bool(await record.supply_contact() > before)
+
+            await until(is_confirmed)
+            assert await record.supply_events() == ["SupplyRegistered"]
+
+    @pytest.mark.parametrize("reading", [None, bad(22), bad(80), good("EMPTY"), good(float("nan"))])
+    async def test_one_that_cannot_be_read_is_not_confirmed(
+        self, record: MemoryRecord, plant: Simulator, reading: Reading | None
+    ) -> None:
+        helium = {**NITROGEN, "name": "Helium", "signal": "HE:LEVEL"}
+        plant.set_reading("HE:LEVEL", good(22))
+        async with record.running_monitors(plant, OFTEN, enclosures={}, supplies=[NITROGEN, helium]):
+            await until_confirmed(record)
+            if reading is None:
+                plant.simulate_disconnect(LEVEL)
+            else:
+                plant.set_reading(LEVEL, reading)
+            await until_confirmed(record, name="Helium")
+            contact = await record.supply_contact()
+            for _ in range(3):
+                await until_confirmed(record, name="Helium")
+            assert await record.supply_contact() == contact
+            plant.set_reading(LEVEL, good(22))
+            await until_confirmed(record)
+
     async def test_a_lost_signal_changes_nothing_and_is_followed_again(self, record: MemoryRecord, plant: Simulator) -> None:
         async with record.running_monitors(plant, **NITROGEN_ONLY):
             await until(lambda: plant.subscriptions(LEVEL))
@@ -513,11 +571,14 @@ class TestSupplies:
             assert record.verdict_count("ObserveSupplyStatus", "Allow") == 2
 
     async def test_a_persons_word_stands_until_the_signal_speaks_again(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.running_monitors(plant, replace(QUICK, refresh=0), **NITROGEN_ONLY):
+        async with record.running_monitors(plant, OFTEN, **NITROGEN_ONLY):
             await until(lambda: plant.subscriptions(LEVEL))
             plant.set_reading(LEVEL, good(10))
             await until(supply_events_are(record, "SupplyDegraded"))
             await record.do(RestoreSupply(reason="refilled"), await record.supply())
+            for _ in range(3):
+                await until_confirmed(record)
+            assert (await record.supply_events())[1:] == ["SupplyDegraded", "SupplyRestored"], "the signal said no more"
             plant.set_reading(LEVEL, good(11))
             await until(supply_events_are(record, "SupplyDegraded", "SupplyRestored", "SupplyDegraded"))
 

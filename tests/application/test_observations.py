@@ -88,8 +88,8 @@ class TestSupplies:
             (4.9, "Unavailable"),
             (5, "Degraded"),
             (19.9, "Degraded"),
-            (20, None),
-            (25, None),
+            (20, "Unknown"),
+            (25, "Unknown"),
             (25.1, "Recovering"),
             (float("nan"), None),
             ("4", None),
@@ -108,14 +108,17 @@ class TestSupplies:
             (False, "Unavailable"),
             (" Open", "Recovering"),
             (1.0, "Recovering"),
+            ("MOVING", "Unknown"),
+            (float("nan"), None),
+            (None, None),
         ],
     )
-    def test_a_word_is_judged_by_the_values_that_list_it(self, value: Any, status: str) -> None:
+    def test_a_word_is_judged_by_the_values_that_list_it(self, value: Any, status: str | None) -> None:
         assert supply_status(VALVE, Reading(value=value)) == status
 
     def test_both_bounds_hold_together(self) -> None:
         rules = (ReadingRule(status="Recovering", above=10, below=90),)
-        assert [supply_status(rules, Reading(value=value)) for value in (10, 50, 90)] == [None, "Recovering", None]
+        assert [supply_status(rules, Reading(value=value)) for value in (10, 50, 90)] == ["Unknown", "Recovering", "Unknown"]
 
     def test_a_value_in_alarm_counts_and_a_bad_one_says_nothing(self) -> None:
         said = [supply_status(LEVEL, Reading(value=1, quality=quality)) for quality in (Quality.UNCERTAIN, Quality.BAD)]
@@ -124,7 +127,7 @@ class TestSupplies:
     @given(values, st.sampled_from(Quality))
     def test_no_reading_ever_reports_a_supply_available(self, value: Any, quality: Quality) -> None:
         statuses = {supply_status(rules, Reading(value=value, quality=quality)) for rules in (LEVEL, VALVE)}
-        assert statuses <= {None, "Degraded", "Unavailable", "Recovering"}
+        assert statuses <= {None, "Unknown", "Degraded", "Unavailable", "Recovering"}
 
     @for_each("status", ["Available", "Unknown", "Decommissioned"])
     def test_a_rule_cannot_name_what_only_a_person_declares(self, status: str) -> None:
@@ -160,15 +163,20 @@ class TestObservingTheControlSystem:
         await stream.aclose()
         assert plant.subscriptions("PSS:B") == 0
 
-    async def test_readings_that_say_nothing_are_passed_over(self) -> None:
+    async def test_a_supply_reads_well_where_no_rule_fits_and_is_not_read_where_none_can_judge(self) -> None:
         plant = Simulator({"LN:LEVEL": 22})
         supply = MonitoredSupply(name="Nitrogen", kind="cryogen", signal="LN:LEVEL", readings=LEVEL)
         stream = ControlObserver(plant, supply_signals([supply])).observe(supply.code)
-        upcoming = anext(stream)
+        observed = [await anext(stream)]
         for reading in (Reading(value=1, quality=Quality.BAD), Reading(value="?"), Reading(value=1)):
             plant.set_reading("LN:LEVEL", reading)
-        observed = await upcoming
-        assert (observed.observed_status, observed.reason) == ("Unavailable", "LN:LEVEL reads 1")
+            observed.append(await anext(stream))
+        assert [(one.observed_status, one.nothing_read, one.reason) for one in observed] == [
+            ("Unknown", False, "LN:LEVEL reads 22"),
+            ("Unknown", True, "LN:LEVEL reads 1 with quality Bad"),
+            ("Unknown", True, "LN:LEVEL reads ?"),
+            ("Unavailable", False, "LN:LEVEL reads 1"),
+        ]
         await stream.aclose()
 
     async def test_a_long_value_is_quoted_in_part(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 from baton.application.ports import Batch, StreamAppend
 from baton.domain.access.actor import ActorKind, ActorRegistered
 from baton.domain.enclosure.enclosure import Enclosure, EnclosureContact, ObserveEnclosureStatus, RegisterEnclosure
-from baton.domain.federation.facility import RegisterFacility
+from baton.domain.facility.facility import RegisterFacility
 from baton.domain.kernel import NIL, Call
 from baton.domain.supply.supply import ObserveSupplyStatus, RegisterSupply, Supply
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP

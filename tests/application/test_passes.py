@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from baton.domain.operation.conduct.conduct import ConductUntilConverged
-from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, PassDecision
-from baton.domain.operation.conduct.results import TerminationReason
-from baton.domain.operation.procedure.endings import LOST, AbortProcedure, HoldProcedure, RecordConductEnd, lost_result
-from baton.domain.operation.procedure.procedure import ProcedureIterationEnded, ProcedureIterationStarted, ProcedureStatus
+from baton.domain.conduct.conduct import ConductUntilConverged
+from baton.domain.conduct.endings import LOST, AbortProcedure, HoldProcedure, RecordConductEnd, lost_result
+from baton.domain.conduct.messages import ConductOutcome, ConductVerdict, Finish, PassDecision
+from baton.domain.procedure.procedure import ProcedureIterationEnded, ProcedureIterationStarted, ProcedureStatus
+from baton.domain.step.results import TerminationReason
 from baton.infrastructure.compute.in_memory import SimulatedOutcome
 from tests.support.application.loop_cases import (
     ASKED,

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -17,23 +16,24 @@ from baton.application.ports import Batch, SendingFailedError
 from baton.application.publications import Publications
 from baton.domain.access.actor import RegisterActor
 from baton.domain.calibration.calibration import Calibration
-from baton.domain.calibration.publication import (
-    CalibrationPublicationError,
-    OutboundPermitNotActiveError,
-    PublishCalibrationRevision,
-)
+from baton.domain.facility.facility import RegisterFacility
 from baton.domain.federation.credential import (
     CompleteCredentialRotation,
     RegisterCredential,
     RevokeCredential,
     StartCredentialRotation,
 )
-from baton.domain.federation.facility import RegisterFacility
 from baton.domain.federation.permit import ActivatePermit, DefinePermit, Permit, ResumePermit, SuspendPermit
+from baton.domain.federation.publication import (
+    CalibrationPublicationError,
+    OutboundPermitNotActiveError,
+    PublishCalibrationRevision,
+)
 from baton.domain.shared.refusals import ConcurrencyError
 from baton.infrastructure.signing import key_id
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import CommandCaller, new_id
+from tests.support.application.ports import ports_of
 from tests.support.domain.calibrations import definition, measured_revision
 from tests.support.domain.peers import permit_fields
 from tests.support.infrastructure.memory_adapters import MemoryPublisher, MemorySigner
@@ -125,7 +125,7 @@ class Scene:
 @pytest.fixture
 async def scene() -> Scene:
     store = RacedStore()
-    client = CommandCaller(store, ports=SimpleNamespace(deployment=deployment))
+    client = CommandCaller(store, ports=ports_of(deployment=deployment))
     mira = await client.create(RegisterActor(name="Mira Okafor"))
     client = client.acting_as(mira)
     site = {"display_name": "Light Source", "kind": "Site"}

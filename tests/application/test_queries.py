@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from baton.application.caller import Caller
 from baton.application.ports import FoldedStanding
 from baton.domain.access.actor import DeactivateActor, ForgetActor, ListActors, ReactivateActor, RegisterActor
-from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import History, TimeTravel
 from baton.domain.trust.authorization import Access, AuthzResult, deny
@@ -28,6 +27,7 @@ from baton.domain.trust.visit import (
     StartVisit,
 )
 from baton.domain.trust.zone import DefineZone, ListZones
+from baton.domain.views.edge_queries import GetMyAccess
 from baton.infrastructure.postgres.pool import dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.projections import Projector
 from baton.infrastructure.postgres.store import PostgresStore

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from baton.domain.access.actor import DeactivateActor, ForgetActor, ReactivateActor, RegisterActor, UpdateActorProfile
-from baton.domain.access.subject_binding import BindActorSubject, UnbindActorSubject
+from baton.domain.access.identity_provider import ProviderFacts
 from baton.domain.kernel import NIL, Command
-from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.conduit import DefineConduit
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
+from baton.domain.trust.subject_binding import BindActorSubject, UnbindActorSubject
 from baton.domain.trust.surface import DefineSurface
 from baton.domain.trust.visit import (
     AbortVisit,

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -26,11 +25,12 @@ from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.decision.decision import RegisterDecision
 from baton.domain.kernel import Event
 from baton.domain.run.run import RunAborted, RunCompleted
-from baton.domain.run.start import StartRun
 from baton.domain.shared.refusals import Refusal
+from baton.domain.start.run_start import StartRun
 from baton.domain.supply.supply import MarkSupplyUnavailable, RegisterSupply
 from baton.testing.ports import MemoryEngine
 from tests.support.application.memory_agents import MemoryAgents, memory_agents
+from tests.support.application.ports import ports_of
 from tests.support.domain.assets import LUMEN
 from tests.support.domain.world import new_id
 from tests.support.tables import for_each
@@ -80,8 +80,8 @@ class FollowedFacility:
         self.subscribers = subscribers
         self.dispatcher = self.another()
         sights = ReactionReader(facility.store, self.engine, subscribers)
-        facility.people.ports = SimpleNamespace(
-            **vars(facility.people.ports),
+        facility.people.ports = ports_of(
+            facility.people.ports,
             subscriber_names=sights.subscriber_names,
             unprocessed_counts=sights.unprocessed_counts,
             open_items=sights.open_items,

@@ -20,8 +20,8 @@ from baton.cli.composition.runtime import Runtime
 from baton.domain.access.actor import RegisterActor
 from baton.domain.calibration.calibration import Calibration
 from baton.domain.contexts import REGISTRY
+from baton.domain.facility.facility import RegisterFacility
 from baton.domain.federation.credential import RegisterCredential, RevokeCredential
-from baton.domain.federation.facility import RegisterFacility
 from baton.domain.federation.permit import ActivatePermit, DefinePermit, PermitReceiptRecorded, RevokePermit, SuspendPermit
 from baton.domain.federation.received_artifact import (
     AdoptReceivedArtifact,

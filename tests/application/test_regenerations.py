@@ -1,6 +1,5 @@
 """Debriefs on demand: made by the agent, paid for by the caller, and done once however often they are begun."""
 
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -10,9 +9,10 @@ from baton.domain.access.actor import DeactivateActor
 from baton.domain.agent.debrief import DEBRIEF, RegenerateRunDebrief
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.run.logbooks import RunLogbookEntry
-from baton.domain.run.start import StartRun
 from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.start.run_start import StartRun
 from tests.support.application.memory_agents import VERDICT, MemoryAgents, memory_agents
+from tests.support.application.ports import ports_of
 from tests.support.tables import for_each
 
 DEBRIEFER = SEEDED[DEBRIEF.kind].id
@@ -20,7 +20,7 @@ DEBRIEFER = SEEDED[DEBRIEF.kind].id
 
 async def request_debrief(facility: MemoryAgents, run_id: UUID, **fields: Any) -> UUID:
     """The id of a debrief that somebody asked for."""
-    facility.people.ports = SimpleNamespace(**{**vars(facility.people.ports), "is_model_configured": is_configured})
+    facility.people.ports = ports_of(facility.people.ports, is_model_configured=is_configured)
     executed = await facility.do(RegenerateRunDebrief(**fields), run_id)
     assert executed.body is not None
     assert await facility.regenerations.unfinished_ids() == [UUID(executed.body["work_id"])]

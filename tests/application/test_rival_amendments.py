@@ -11,7 +11,7 @@ import pytest
 
 from baton.application.ports import Batch, Bookmark, CommandResult, EventRow, Session, Store
 from baton.application.unit_of_work import UnitOfWork
-from baton.domain.federation.facility import RegisterFacility
+from baton.domain.facility.facility import RegisterFacility
 from baton.domain.kernel import Command
 from baton.domain.safety.clearance import (
     ActivateClearance,

@@ -16,10 +16,10 @@ from baton.application.ports import CalendarEntry, EngineUnavailableError, Event
 from baton.application.schedules.schedule_reconciliation import AT_ONCE, MOST_SILENCES, ScheduleTriggers, entry_of
 from baton.cli.worker import keep_schedules
 from baton.domain.kernel import NIL
-from baton.domain.operation.schedule.calendar import EveryCalendar
-from baton.domain.operation.schedule.messages import FiringOrder
-from baton.domain.operation.schedule.schedule import ScheduleEngineState, ScheduleTriggered
-from baton.domain.operation.schedule.views import GetSchedule
+from baton.domain.schedule.calendar import EveryCalendar
+from baton.domain.schedule.messages import FiringOrder
+from baton.domain.schedule.schedule import ScheduleEngineState, ScheduleTriggered
+from baton.domain.schedule.views import GetSchedule
 from baton.infrastructure.background import Supervisor
 from tests.support.application.command_paths import new_id
 from tests.support.application.schedule_calendars import FACILITY, ScheduleCalendars

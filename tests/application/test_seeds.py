@@ -12,7 +12,7 @@ from baton.application.seeds import Seeds
 from baton.domain.access.actor import ActorProfile, ForgetActor, RegisterActor, monitor_id
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.equipment.seeded_roles import SEEDED_ROLES
-from baton.domain.federation.facility import RegisterFacility
+from baton.domain.facility.facility import RegisterFacility
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Command
 from baton.domain.safety.clearance_template import (
     ActivateClearanceTemplate,

@@ -13,13 +13,13 @@ from structlog.testing import capture_logs
 from baton.application.ports import EngineView, Job, WorkItem, WorkProgress
 from baton.application.queries import Queries
 from baton.application.service import Service
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure, TruncateProcedure
-from baton.domain.operation.procedure.procedure import ProcedureStatus
-from baton.domain.operation.procedure.registration import RegisterProcedure
-from baton.domain.operation.procedure.start import StartProcedure
+from baton.domain.conduct.conduct import ConductProcedure
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure, TruncateProcedure
+from baton.domain.procedure.procedure import ProcedureStatus
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.refusals import Conflict
+from baton.domain.start.procedure_start import StartProcedure
+from baton.domain.start.registration import RegisterProcedure
 from baton.testing.ports import MemoryEngine
 from tests.support.application.memory_conduct import MemoryConduct
 from tests.support.domain.world import new_id

@@ -16,7 +16,7 @@ from baton.application.control import (
 from baton.application.plant import SimulatedMotor
 from baton.domain.equipment.asset_tree import RegisterAsset
 from baton.domain.equipment.signals import SetAssetSignalLimits
-from baton.domain.federation.facility import RegisterFacility
+from baton.domain.facility.facility import RegisterFacility
 from baton.infrastructure.control.devices import Motor
 from baton.infrastructure.control.simulator import Simulator
 from baton.testing.store import MemoryStore

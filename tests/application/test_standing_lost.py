@@ -8,22 +8,16 @@ import pytest
 from baton.application.authorization import PrincipalStandings
 from baton.domain.access.actor import ActorDeactivated, ActorKind, ActorReactivated, ActorRegistered
 from baton.domain.agent.agent import AgentDefined, AgentResumed, AgentSuspended, AgentVersioned
+from baton.domain.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.ends import FINISHES
+from baton.domain.conduct.messages import ConductOutcome, ConductVerdict, Finish, PassDecision, lifecycle_failure
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
 from baton.domain.kernel import NIL
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
-from baton.domain.operation.conduct.ends import FINISHES
-from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, PassDecision, lifecycle_failure
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
-from baton.domain.operation.procedure.procedure import (
-    MODES,
-    HoldCause,
-    ProcedureHeld,
-    ProcedureIterationEnded,
-    ProcedureStatus,
-)
-from baton.domain.operation.procedure.start import ISSUED
-from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
+from baton.domain.procedure.procedure import MODES, HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
 from baton.domain.run.run import RunAborted, RunStopped
 from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.start.procedure_start import ISSUED
 from baton.testing.store import MemoryStore
 from tests.support.application.loop_cases import CALLER, CENTRED, HELD_RUN, SEARCH, open_loop, open_search, twice, walk_pass
 from tests.support.application.memory_conduct import (

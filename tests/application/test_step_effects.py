@@ -19,10 +19,11 @@ from baton.application.control import (
     always_open,
 )
 from baton.application.plant import SimulatedMotor, Substrate
-from baton.domain.operation.conduct.results import Artifact
-from baton.domain.operation.conduct.step_values import Memory, StepFault
 from baton.domain.recipe.step_checks import ARMS
 from baton.domain.recipe.steps import CaptureStep, CheckStep, SetpointStep
+from baton.domain.shared.units import UnitPolicy
+from baton.domain.step.results import Artifact
+from baton.domain.step.step_values import Memory, StepFault
 from baton.infrastructure.control.devices import Motor, PlainSignal
 from baton.infrastructure.control.routes import RoutedControl
 from baton.infrastructure.control.simulator import SimulatedFault, Simulator
@@ -439,3 +440,86 @@ class TestStandstill:
         assert stood_still()
         assert stood_still(), "it did"
         assert not pulse.begin()(), "not since"
+
+
+class TestUnits:
+    """An axis that counts in micrometres, with a readback in millimetres, and steps that say what they count in."""
+
+    @pytest.fixture
+    def axis(self, plant: Simulator) -> Simulator:
+        plant.add(PlainSignal("bl7:axis", Reading(value=0.0, units="um")))
+        plant.add(PlainSignal("bl7:axis.RBV", Reading(value=1.5, units="mm")))
+        plant.add(PlainSignal("bl7:turn", Reading(value=0.0, units="degree")))
+        return plant
+
+    async def do(self, effects: StepEffects, step: dict[str, Any], **captures: float) -> tuple[EffectResult, Any]:
+        effect = effects.prepare(ARMS.validate_python(step), Memory(captures=captures), always_open, None)
+        return await effect.body(), {**effect.says, **effect.remains()}
+
+    async def test_what_is_written_is_carried_and_both_are_on_the_row(self, effects: StepEffects, axis: Simulator) -> None:
+        _, says = await self.do(effects, setpoint("bl7:axis", 1.5, unit="mm", verify=True))
+        assert (await axis.read("bl7:axis")).value == 1500.0
+        assert (says["value"], says["unit"], says["converted"]) == (1.5, "mm", {"value": 1500.0, "unit": "um"})
+
+    async def test_a_readback_is_compared_in_its_own_unit(self, effects: StepEffects, axis: Simulator) -> None:
+        verify = {"tolerance": 0.01, "address": "bl7:axis.RBV"}
+        done, _ = await self.do(effects, setpoint("bl7:axis", 1500, unit="um", verify=verify))
+        assert done.says["post_reading"]["value"] == 1.5
+        with pytest.raises(DetailedFault) as failed:
+            await self.do(effects, setpoint("bl7:axis", 1600, unit="um", verify=verify))
+        assert (failed.value.facts["asked"], failed.value.facts["unit"]) == (1.6, "mm")
+
+    async def test_an_unlike_reading_deviates_and_a_like_one_does_not(self, effects: StepEffects, axis: Simulator) -> None:
+        done, _ = await self.do(effects, setpoint("bl7:axis", 2.0, unit="mm", verify=True))
+        assert "deviates" not in done.says
+        axis.simulate_fault("bl7:axis", SimulatedFault.STUCK)
+        done, _ = await self.do(effects, setpoint("bl7:axis", 2.5, unit="mm", verify=True))
+        assert done.says["deviates"]
+
+    async def test_readings_are_judged_and_captured_in_the_unit_of_the_step(
+        self, effects: StepEffects, axis: Simulator
+    ) -> None:
+        done, _ = await self.do(effects, check("bl7:axis.RBV", 1500.4, 0.5, unit="um"))
+        assert (done.says["reading"]["value"], done.says["converted"]) == (1.5, {"value": 1500.0, "unit": "um"})
+        done, _ = await self.do(effects, {**capture("bl7:axis.RBV", "at"), "unit": "um"})
+        assert (done.says["captured_value"], done.says["captured_unit"]) == (1500.0, "um")
+        with pytest.raises(DetailedFault, match="does not meet the criterion"):
+            await self.do(effects, check("bl7:axis.RBV", 1.5, 0.5, unit="um"))
+
+    async def test_a_signal_that_states_no_unit_is_taken_as_it_is(self, effects: StepEffects, axis: Simulator) -> None:
+        _, says = await self.do(effects, setpoint(B, 7.0, unit="mm"))
+        assert ((await axis.read(B)).value, "converted" in says) == (7.0, False)
+        done, _ = await self.do(effects, {**capture(B, "at"), "unit": "mm"})
+        assert (done.says["captured_value"], done.says["captured_unit"]) == (7.0, "mm")
+
+    @pytest.mark.parametrize(
+        "step",
+        [
+            setpoint("bl7:turn", 1.0, unit="mm"),
+            check("bl7:turn", 0.0, 0.5, unit="mm"),
+            {**capture("bl7:turn", "at"), "unit": "mm"},
+        ],
+        ids=lambda step: step["kind"],
+    )
+    async def test_what_cannot_be_carried_fails_and_nothing_is_written(
+        self, effects: StepEffects, axis: Simulator, step: dict[str, Any]
+    ) -> None:
+        with pytest.raises(StepFault) as failed:
+            await self.do(effects, step)
+        facts = {"reason": "unit_mismatch", "address": "bl7:turn", "unit": "mm", "control_unit": "degree"}
+        assert (failed.value.label, failed.value.facts, axis.writes["bl7:turn"]) == ("UnitMismatchError", facts, 0)
+
+    async def test_a_policy_refuses_any_difference_or_ignores_all(self, effects: StepEffects, axis: Simulator) -> None:
+        strict, blind = (replace(effects, unit_policy=policy) for policy in (UnitPolicy.REFUSE, UnitPolicy.IGNORE))
+        with pytest.raises(StepFault, match="UNIT_POLICY lets nothing be converted"):
+            await self.do(strict, setpoint("bl7:axis", 1.5, unit="mm"))
+        await self.do(strict, setpoint("bl7:axis", 3.0, unit="micron"))
+        assert (await axis.read("bl7:axis")).value == 3.0
+        await self.do(blind, setpoint("bl7:axis", 1.5, unit="mm"))
+        assert (await axis.read("bl7:axis")).value == 1.5
+        done, _ = await self.do(blind, {**capture("bl7:axis.RBV", "at"), "unit": "um"})
+        assert (done.says["captured_value"], "captured_unit" in done.says) == (1.5, False)
+
+    async def test_texts_and_choices_have_no_unit(self, effects: StepEffects, axis: Simulator) -> None:
+        await self.do(effects, setpoint("bl7:shutter", "Open", unit="mm"))
+        assert (await axis.read("bl7:shutter")).value == "Open"

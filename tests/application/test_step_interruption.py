@@ -14,8 +14,8 @@ from baton.application.conduct.ledger import BeginResult, Heard
 from baton.application.control import Control, Fence, Timekeeper, always_open
 from baton.application.plant import Substrate
 from baton.application.ports import StoreUnavailableError
-from baton.domain.operation.conduct.messages import ConductVerdict
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.messages import ConductVerdict
 from baton.domain.run.run import RunAborted, RunHeld, RunStopped
 from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
 from baton.infrastructure.control.routes import RoutedControl

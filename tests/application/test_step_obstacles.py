@@ -7,11 +7,11 @@ import pytest
 from baton.application.authorization import PrincipalStandings
 from baton.application.control import Reading
 from baton.domain.access.actor import ActorDeactivated, ActorKind, ActorRegistered
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
-from baton.domain.operation.conduct.messages import ConductVerdict, JobRequest, StepRequest, StretchRequest
-from baton.domain.operation.conduct.signals import ConductSignals
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
-from baton.domain.operation.procedure.procedure import PendingRequest, ProcedureIterationEnded
+from baton.domain.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.messages import ConductVerdict, JobRequest, StepRequest, StretchRequest
+from baton.domain.conduct.signals import ConductSignals
+from baton.domain.procedure.procedure import PendingRequest, ProcedureIterationEnded
 from baton.domain.run.run import RunAborted, RunHeld, RunStatus, RunStopped
 from baton.testing.store import MemoryStore
 from tests.support.application.loop_cases import FIRST, open_search

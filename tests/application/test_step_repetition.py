@@ -10,8 +10,8 @@ from baton.application.conduct.compute import JobSpec
 from baton.application.conduct.heartbeat import HeartbeatLost
 from baton.application.conduct.ledger import BeginResult
 from baton.application.control import Control, Fence, Timekeeper, always_open
-from baton.domain.operation.conduct.messages import ConductVerdict, JobRequest, StepRequest
-from baton.domain.operation.procedure.endings import HoldProcedure
+from baton.domain.conduct.endings import HoldProcedure
+from baton.domain.conduct.messages import ConductVerdict, JobRequest, StepRequest
 from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
 from baton.infrastructure.control.simulator import SimulatedFault
 from baton.testing.ledger import MemoryLedger

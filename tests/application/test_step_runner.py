@@ -10,15 +10,8 @@ import pytest
 from baton.application.conduct.actions import ActionRefusedError, InvalidActionParametersError
 from baton.application.conduct.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
 from baton.application.control import Control, Fence, Reading, Timekeeper, always_open
-from baton.domain.operation.conduct.messages import (
-    UNEXPECTED_FAILURE,
-    ConductVerdict,
-    JobRequest,
-    Mark,
-    NextStep,
-    StepRequest,
-)
-from baton.domain.operation.conduct.results import Measured
+from baton.domain.conduct.messages import UNEXPECTED_FAILURE, ConductVerdict, JobRequest, Mark, NextStep, StepRequest
+from baton.domain.step.results import Measured
 from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
 from baton.infrastructure.control.simulator import SimulatedFault
 from tests.support.application.loop_cases import open_loop

@@ -7,8 +7,8 @@ import pytest
 
 from baton.application.conduct.actions import ActionRefusedError
 from baton.application.control import Control, Quality, Reading, ReadingKind, Timekeeper
-from baton.domain.operation.conduct.messages import ConductVerdict
-from baton.domain.operation.conduct.results import Artifact
+from baton.domain.conduct.messages import ConductVerdict
+from baton.domain.step.results import Artifact
 from baton.infrastructure.compute.in_memory import SimulatedOutcome
 from baton.infrastructure.control.devices import PlainSignal
 from baton.infrastructure.control.simulator import SimulatedFault

@@ -11,9 +11,9 @@ from baton.application.conduct.ledger import BeginRequest, BeginResult
 from baton.application.conduct.step_execution import STRETCH_SECONDS, StepRunner
 from baton.application.ports import StoreUnavailableError
 from baton.domain.access.actor import ActorDeactivated, ActorKind, ActorRegistered
-from baton.domain.operation.conduct.messages import ConductVerdict, Mark, NextStep, StepReport, StretchRequest
-from baton.domain.operation.procedure.activity_logbook import Activity
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.messages import ConductVerdict, Mark, NextStep, StepReport, StretchRequest
+from baton.domain.procedure.activity_logbook import Activity
 from baton.domain.run.run import RunAborted, RunHeld, RunStopped
 from baton.testing.ledger import MemoryLedger
 from baton.testing.store import MemoryStore

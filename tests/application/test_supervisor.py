@@ -14,9 +14,9 @@ from baton.domain.agent.rule_agents import HoldForBeam, SupervisorAction, needs_
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.run.run import AbortRun, HoldRun, Run, RunHeld, RunStatus
-from baton.domain.run.start import ResumeRun, StartRun
 from baton.domain.shared.reads import Reads, events_of, require
 from baton.domain.shared.refusals import Conflict
+from baton.domain.start.run_start import ResumeRun, StartRun
 from baton.domain.supply.coverage import Outage, outage_in
 from baton.domain.supply.supply import (
     DegradeSupply,

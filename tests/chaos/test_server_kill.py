@@ -19,12 +19,12 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
 from baton.cli.worker import reconcile_in_background
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.conduct.messages import conduct_workflow_id
-from baton.domain.operation.conduct.progress import ConductProgress
-from baton.domain.operation.conduct.results import ConductResult
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
-from baton.domain.operation.procedure.procedure import ProcedureConducted, ProcedureStatus
+from baton.domain.conduct.conduct import ConductProcedure
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.messages import conduct_workflow_id
+from baton.domain.conduct.progress import ConductProgress
+from baton.domain.procedure.procedure import ProcedureConducted, ProcedureStatus
+from baton.domain.step.results import ConductResult
 from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.postgres.migrate import migrate
 from tests.conftest import UNSAFE_BUT_FAST

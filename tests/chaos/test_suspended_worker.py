@@ -21,12 +21,12 @@ import pytest
 from baton.application.conduct.heartbeat import STOP_AFTER_SECONDS, boot_time
 from baton.application.control import READ_TIMEOUT
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.procedure.endings import TruncateProcedure
-from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.conduct.conduct import ConductProcedure
+from baton.domain.conduct.endings import TruncateProcedure
+from baton.domain.procedure.procedure import ProcedureStatus
 from tests.support.chaos.suspended_worker import SuspensionPoint, run_suspended_worker
 from tests.support.forked_commands import forked_process
-from tests.support.infrastructure.epics_servers import EpicsServer, channel_access_server, free_ports
+from tests.support.infrastructure.epics_servers import EpicsServer
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
@@ -101,16 +101,6 @@ def stretch_cases() -> list[tuple[tuple[str, int], SuspensionPoint]]:
     if WANTED:
         return list(itertools.product(PLACES.items(), SETPOINT_POINTS))
     return list(zip(itertools.cycle(PLACES.items()), SETPOINT_POINTS, strict=False))
-
-
-@pytest.fixture
-def plant(monkeypatch: pytest.MonkeyPatch) -> Iterator[EpicsServer]:
-    port, repeater = free_ports(2)
-    monkeypatch.setenv("EPICS_CA_ADDR_LIST", f"127.0.0.1:{port}")
-    monkeypatch.setenv("EPICS_CA_AUTO_ADDR_LIST", "NO")
-    monkeypatch.setenv("EPICS_CA_REPEATER_PORT", str(repeater))
-    with channel_access_server(port) as server:
-        yield server
 
 
 class SuspendableWorker:

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.conduct.conduct import CONDUCTED_ASSETS, ConductProcedure
+from baton.domain.conduct.progress import ABORT_ASKED, HOLD_ASKED
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, ConductProcedure
-from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED
-from baton.domain.operation.conduct.results import ConductResult
-from baton.domain.operation.procedure.procedure import (
+from baton.domain.procedure.procedure import (
     ProcedureAborted,
     ProcedureAdvised,
     ProcedureCompleted,
@@ -24,6 +23,7 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureOutcomeRecorded,
     ProcedureStarted,
 )
+from baton.domain.step.results import ConductResult
 from baton.infrastructure.control.simulator import EntryKind, FileJournal
 from baton.infrastructure.wall_clock import clock
 from tests.support.chaos.crash_moments import (

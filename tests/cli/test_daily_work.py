@@ -112,7 +112,8 @@ async def test_everything_is_held_with_one_command_and_stopped_by_name(daily_ser
 async def test_dry_runs_record_nothing(daily_service: DailyService) -> None:
     before = await daily_service.answer("events", "-n", "1")
     started = (await daily_service.baton("run", PLAN, "--name", "Never", "--dry-run")).stdout
-    assert started.startswith("It would record RunStarted in Run ")
+    assert started.startswith("It would record LaunchRequested in Launch ")
+    assert "It would record RunStarted in Run " in started
     conducted = (await daily_service.baton("conduct", RECIPE, "--on", CAMERA, "--dry-run")).stdout
     assert "ProcedureRegistered" in conducted
     would = await daily_service.answer("dry-run", "register_subject", "name=Bar 8")

@@ -25,9 +25,9 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.stack_note import write_note
 from baton.domain.enclosure.enclosure import NAMES, RegisterEnclosure, enclosure_key
 from baton.domain.kernel import Command
-from baton.domain.operation.schedule.schedule import DefineSchedule
 from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability
 from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.schedule.schedule import DefineSchedule
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.postgres.leadership import MONITOR_LOCK, PROJECTIONS_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK
 from baton.infrastructure.temporal.engine import TASK_QUEUE, worker_deployment

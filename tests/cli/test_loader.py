@@ -32,35 +32,56 @@ SLOW = {
     "sqlalchemy",
 }
 WITHOUT = {
-    "api_server": {*SLOW, "starlette", "temporalio"},
-    "worker": {*SLOW, "jinja2", "starlette", "uvicorn"},
-    "projector": {*SLOW, "cryptography", "jinja2", "starlette", "temporalio", "uvicorn"},
     "up": {*SLOW, "baton.domain.contexts", "cryptography", "jinja2", "starlette", "temporalio", "uvicorn"},
-}  # what each process must not load before it is used, by the module that it begins with
-DRAWS = """
-import os, random, uuid
+    "projector": {*SLOW, "cryptography", "jinja2", "starlette", "temporalio", "uvicorn"},
+    "worker": {*SLOW, "jinja2", "starlette", "uvicorn"},
+    "api_server": {*SLOW, "starlette", "temporalio"},
+}  # what each process must not load before it is used, by the module that it begins with; one after the other loads more
+LOADS = """
+import importlib, os, sys
+def report(module):
+    importlib.import_module(f"baton.cli.{module}")
+    print(module, *sys.modules, flush=True)
+for module in sys.argv[1:3]:
+    report(module)
+for module in sys.argv[3:]:
+    if not os.fork():
+        report(module)
+        os._exit(0)
+    os.wait()
+"""
+FORKS = """
+import os, random, sys, uuid
 from baton.cli.loader import fork
 from baton.infrastructure.wall_clock import new_id
-{before}
+def draw():
+    print("drawn", new_id(), uuid.uuid4(), random.random())
 for _ in range(2):
-    os.waitpid(fork(lambda: print(new_id(), uuid.uuid4(), random.random())), 0)
+    for _ in range(2):
+        os.waitpid(fork(draw), 0)
+    draw()
+for ending in ("pass", "sys.exit(3)", "sys.exit()", "1 / 0"):
+    status = os.waitpid(fork(lambda: exec(ending)), 0)[1]
+    print("ended", os.waitstatus_to_exitcode(status))
 """
 
 
-@pytest.fixture
-def loader(tmp_path: Path) -> Iterator[Loader]:
-    with Loader(tmp_path) as started:
+@pytest.fixture(scope="module")
+def loader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loader]:
+    with Loader(tmp_path_factory.mktemp("loader")) as started:
         yield started
 
 
-@pytest.mark.parametrize("module", WITHOUT)
-def test_a_process_loads_slow_libraries_where_it_uses_them(module: str) -> None:
-    script = f"import sys, baton.cli.{module}; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert not WITHOUT[module].intersection(loaded)
+def output_of(script: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
 
 
-@pytest.mark.server
+def test_a_process_loads_slow_libraries_where_it_uses_them() -> None:
+    reports = [line.split() for line in output_of(LOADS, *WITHOUT).stdout.splitlines()]
+    assert [module for module, *_ in reports] == [*WITHOUT]
+    assert {module: found for module, *loaded in reports if (found := WITHOUT[module].intersection(loaded))} == {}
+
+
 def test_a_piece_that_refuses_to_run_is_heard(
     loader: Loader, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,7 +98,6 @@ def test_a_piece_that_refuses_to_run_is_heard(
     piece.stop()
 
 
-@pytest.mark.server
 def test_pieces_end_with_their_loader_and_the_next_one_starts_another(loader: Loader, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # a database that never answers
         url = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/baton"
@@ -96,17 +116,10 @@ def test_pieces_end_with_their_loader_and_the_next_one_starts_another(loader: Lo
         assert piece.end_text == "did not start"
 
 
-@pytest.mark.parametrize("before", ["", "new_id(), uuid.uuid4(), random.random()"])
-def test_no_two_forks_draw_the_same_ids(before: str) -> None:
-    ran = subprocess.run([sys.executable, "-c", DRAWS.format(before=before)], capture_output=True, text=True, check=True)
-    drawn = ran.stdout.split()
-    assert len(set(drawn)) == len(drawn) == 6, ran.stdout
-
-
-@pytest.mark.parametrize(("ending", "code"), [("pass", 0), ("sys.exit(3)", 3), ("sys.exit()", 0), ("1 / 0", 1)])
-def test_a_fork_ends_as_a_program_does(ending: str, code: int) -> None:
-    script = f"import os, sys\nfrom baton.cli.loader import fork\ndef run():\n    {ending}\n"
-    script += "status = os.waitpid(fork(run), 0)[1]\nprint(os.waitstatus_to_exitcode(status))"
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert ran.stdout == f"{code}\n"
-    assert ("ZeroDivisionError" in ran.stderr) == (ending == "1 / 0")
+def test_a_fork_draws_ids_of_its_own_and_ends_as_a_program_does() -> None:
+    ran = output_of(FORKS)
+    lines = [line.split() for line in ran.stdout.splitlines()]
+    drawn = [one for kind, *found in lines if kind == "drawn" for one in found]
+    assert len(set(drawn)) == len(drawn) == 18, ran.stdout
+    assert [code for kind, code, *_ in lines if kind == "ended"] == ["0", "3", "0", "1"]
+    assert ran.stderr.count("ZeroDivisionError") == 1

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from baton.application.caller import Caller
-from baton.domain.operation.procedure.endings import LOST, RecordConductEnd, lost_result
+from baton.domain.conduct.endings import LOST, RecordConductEnd, lost_result
 from tests.support.api.rest_beamline import beamline
 from tests.support.service import Api, running_api
 from tests.support.stack import run_baton

@@ -12,6 +12,7 @@ import pytest
 
 from baton.cli.embedded.process import OwnedDirectory
 from baton.cli.stack_note import stack_address, write_note
+from tests.support.forked_commands import run_command
 from tests.support.stack import DEADLINE, clean_environment, run_baton
 
 pytestmark = pytest.mark.server
@@ -66,9 +67,12 @@ def test_a_setting_that_cannot_be_read_is_named_and_its_value_is_not(
 
 def test_settings_that_must_not_meet_are_refused_by_every_process(tmp_path: Path) -> None:
     environment = clean_environment(REQUIRE_AUTHENTICATED_PRINCIPAL="true", DATABASE_URL=NO_DATABASE)
-    commands = (["up", f"--data-dir={tmp_path}", *FREE_PORTS], ["api", "--port=0"], ["projector"], ["mcp"])
-    for command in ([sys.executable, "worker.py"], *([sys.executable, "-m", "baton.cli", *command] for command in commands)):
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    command = [sys.executable, "worker.py"]
+    commands = (("up", f"--data-dir={tmp_path}", *FREE_PORTS), ("api", "--port=0"), ("projector",), ("mcp",))
+    for ran in (
+        subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False),
+        *(run_command(arguments, environment, DEADLINE) for arguments in commands),
+    ):
         assert "would lock everyone out; configure IDENTITY_PROVIDERS." in refusal(ran)
 
 

@@ -20,15 +20,15 @@ from baton.client.launching import DEPRECATED
 from baton.client.parameter_schemas import value_faults
 from baton.client.queue_items import AHEAD
 from baton.client.watching import FRAME_FORMS, LIVE
-from baton.domain.operation.conduct import estimates, messages, views
-from baton.domain.operation.conduct.frames import FrameKind
-from baton.domain.operation.conduct.results import Failure
-from baton.domain.operation.procedure.procedure import UNDER_WAY as UNDER_WAY_PROCEDURES
-from baton.domain.operation.procedure.procedure import PendingRequest
-from baton.domain.operation.queue import items
+from baton.domain.conduct import estimates, messages, views
+from baton.domain.conduct.frames import FrameKind
+from baton.domain.procedure.procedure import UNDER_WAY as UNDER_WAY_PROCEDURES
+from baton.domain.procedure.procedure import PendingRequest
+from baton.domain.queue import items
 from baton.domain.recipe import lifecycle
 from baton.domain.run import run
 from baton.domain.shared.schema import violations_of
+from baton.domain.step.results import Failure
 
 ID, OTHER_ID = uuid4(), uuid4()
 

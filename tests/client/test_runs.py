@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import re
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,10 +11,19 @@ from rich.console import Console
 
 from baton.client import AsyncBaton, Baton
 from baton.client.launching import RecipeChoiceError
-from baton.client.operations import AsyncRunThing, ConductView, EndFrame, RunConductView, StepFrame
+from baton.client.operations import (
+    AsyncRunThing,
+    ConductView,
+    EndFrame,
+    LaunchAccepted,
+    RunConductResult,
+    RunConductView,
+    StepFrame,
+)
 from baton.client.refusals import Refusal
 from baton.client.watching import NothingToWatchError
 from tests.client.program import BuiltBeamline, look_around, scan
+from tests.support.api.launches import PLAN_LAUNCH, RECIPE_LAUNCH
 from tests.support.waiting import until
 from tests.support.workflows.conduct_service import PAUSE, ConductService
 from tests.support.workflows.step_json import setpoint
@@ -98,14 +106,12 @@ async def test_a_plan_without_recipes_is_refused(client: AsyncBaton, built: Buil
     assert await count_runs(client, plan) == 0
 
 
-async def test_a_run_whose_phase_is_refused_is_stopped_again(client: AsyncBaton, built: BuiltBeamline) -> None:
+async def test_a_plan_whose_phase_is_refused_is_not_started(client: AsyncBaton, built: BuiltBeamline) -> None:
     plan, _ = await define_plan(client, built, [setpoint("a", 1)])
     with pytest.raises(Refusal) as refused:
         await client.plans[plan].start(recipes=[built.recipe])  # its binding is no parameter of this plan
-    (note,) = refused.value.__notes__
-    assert re.fullmatch(r"The run \S+ had started and was stopped again\.", note)
-    (run,) = [run async for run in client.runs.list(plan_id=plan)]
-    assert run.status == "Stopped"
+    assert refused.value.code == "UnboundRecipeBindingError"
+    assert await count_runs(client, plan) == 0
 
 
 async def test_a_start_can_be_asked_for_and_tried_without_starting(client: AsyncBaton, built: BuiltBeamline) -> None:
@@ -113,8 +119,23 @@ async def test_a_start_can_be_asked_for_and_tried_without_starting(client: Async
     verdict = await client.plans[built.plan].preflight(exposure=0.02)
     assert verdict.effective_parameters == {"exposure": 0.02}
     would = await client.plans[built.plan].start(exposure=0.02, dry_run=True)
-    assert [one.event_type for one in would.would] == ["RunStarted"]
+    assert [one.event_type for one in would.would] == PLAN_LAUNCH
     assert await count_runs(client, built.plan) == before
+
+
+async def test_a_launch_that_is_waited_for_answers_with_the_result_of_its_conduct(
+    client: AsyncBaton, built: BuiltBeamline
+) -> None:
+    plan, _ = await define_plan(client, built, [setpoint("a", 1)])
+    done = await client.launch(plan_id=plan, wait=60)
+    assert isinstance(done, RunConductResult)
+    assert (done.succeeded, [phase.succeeded for phase in done.phases]) == (True, [True])
+    launched = await client.launch(plan_id=plan)
+    assert isinstance(launched, LaunchAccepted)
+    ended = await client.runs[launched.run_id].watch().result()
+    assert ended.succeeded
+    view = await client.get_launch(launched.launch_id)
+    assert (view.run_id, view.status, view.outcome) == (launched.run_id, "Ended", "Completed")
 
 
 async def test_a_recipe_is_conducted_on_an_asset(client: AsyncBaton, built: BuiltBeamline) -> None:
@@ -126,7 +147,7 @@ async def test_a_recipe_is_conducted_on_an_asset(client: AsyncBaton, built: Buil
     assert frames[-1].result.succeeded
     assert frames[-1].result.substrate_writes["a"] == 0.5
     would = await client.recipes[built.recipe].conduct(on=[stage], exposure=0.5, dry_run=True)
-    assert "ProcedureRegistered" in {one.event_type for one in would.would}
+    assert [one.event_type for one in would.would] == RECIPE_LAUNCH
 
 
 async def test_a_run_that_ended_without_a_conduct_is_nothing_to_watch(client: AsyncBaton, built: BuiltBeamline) -> None:

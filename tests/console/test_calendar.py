@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,8 +14,9 @@ from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.console.day_picture import MOST_MARKS, DayRow, beginning_of, day_picture
-from baton.domain.operation.schedule.schedule import RecordScheduleFiringRefusal
+from baton.domain.schedule.schedule import RecordScheduleFiringRefusal
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.support.console.page_source import PageSource, load
 from tests.support.console.page_text import card
 from tests.support.console.staff import ADMIN, ENFORCED, Person, employ
 from tests.support.service import running_api
@@ -95,6 +96,42 @@ async def test_a_held_schedule_says_so_and_fires_not(office: Office) -> None:
     picture = page[page.index("<svg") : page.index("</svg>")]
     assert "Flat fields" in picture
     assert "held, fires not" in picture
+
+
+async def test_a_schedule_whose_recipe_has_changed_is_confirmed_and_resumed_as_it_was_shown(office: Office) -> None:
+    api, known = office.planner.api, (await office.planner.api.get(f"/recipes/{office.recipe_id}")).json()
+    recipe_id = await api.create("/recipes", {"name": "Flats", "capability_id": known["capability_id"], "steps": STEPS})
+    schedule_id = await replace(office, recipe_id=recipe_id).define("Morning flats", cron=["0 7 * * *"])
+
+    async def version(tag: str) -> int:
+        return await api.execute(f"/recipes/{recipe_id}/version", {"version_tag": tag, "steps": STEPS})
+
+    async def confirmation() -> PageSource:
+        """Return the form behind the button that confirms what the calendar shows now."""
+        shown = PageSource.of(card(await office.planner.see("/console/calendar"), "Morning flats"))
+        (button,) = [one for one in shown.all("a") if one.text.startswith("Confirm and resume")]
+        return await load(api, button.get("href"))
+
+    await version("2026-1")
+    why = {"code": "TargetChangedError", "detail": "The recipe Flats has changed."}
+    refusal = RecordScheduleFiringRefusal(firing_id=uuid4(), scheduled_at=datetime(2026, 7, 1, tzinfo=UTC), **why)
+    held = await api.runtime.commands.execute(refusal, Caller.system(uuid4()), target_id=UUID(schedule_id))
+    shown = card(await office.planner.see("/console/calendar", after=held.position), "Morning flats")
+    assert "Held: The recipe Flats has changed." in shown
+    assert "was untagged and is 2026-1" in shown
+    looked_at = await confirmation()
+    await version("2026-2")
+    refused = await api.request("POST", "/console/do/resume_schedule", data=looked_at.filled_in())
+    assert refused.status_code == 409, refused.text
+    assert "/refusals/ScheduleCannotResumeError" in refused.text
+    assert (await api.get(f"/schedules/{schedule_id}")).json()["status"] == "Held", "another version was looked at"
+    sent = await api.request("POST", "/console/do/resume_schedule", data=(await confirmation()).filled_in())
+    assert sent.status_code == 303, sent.text
+    view = (await api.get(f"/schedules/{schedule_id}")).json()
+    assert (view["status"], view["changes"], view["run_as"]) == ("Active", [], office.planner.id)
+    assert [one["version_tag"] for one in view["versions"]] == ["2026-2"]
+    after = await office.planner.see("/console/calendar", after=int(sent.headers["location"].rpartition("position=")[2]))
+    assert "Confirm and resume" not in card(after, "Morning flats")
 
 
 async def test_visits_that_go_on_or_come_stand_in_their_order(office: Office) -> None:

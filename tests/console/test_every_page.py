@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from baton.api.http import Request
 from baton.application.caller import Caller
-from baton.console import console, live, pages  # noqa: F401  # every page declares itself
+from baton.console import live, pages, shell  # noqa: F401  # every page declares itself
 from baton.console.console import Console
 from baton.console.desk import Desk
 from baton.console.forms import input_schema
@@ -93,7 +93,7 @@ async def service(module_database: str, tmp_path_factory: pytest.TempPathFactory
 async def shown_pages(service: PolicyService) -> ShownPages:
     """Every page, asked for once by each."""
     reads: dict[tuple[str, CodeType], str] = {}
-    query_of = console.query_of
+    query_of = shell.query_of
 
     def watched_query_of(request: Request) -> WatchedQuery:
         query = WatchedQuery(query_of(request))
@@ -101,7 +101,7 @@ async def shown_pages(service: PolicyService) -> ShownPages:
         return query
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(console, "query_of", watched_query_of)
+        patch.setattr(shell, "query_of", watched_query_of)
         permitted = {page.path: await service.permitted.get(address(page.path, service.ids)) for page in ALL_PAGES}
     stranger = {page.path: await service.stranger.get(address(page.path, service.ids)) for page in ALL_PAGES}
     return ShownPages(permitted, stranger, reads)

@@ -18,9 +18,10 @@ from baton.console.forms import (
     input_schema,
     read_fields,
 )
-from baton.console.units import UnitError, convert, other_units, parse_quantity
+from baton.console.units import other_units, parse_quantity
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
+from baton.domain.shared.units import UnitError, convert
 from tests.support.tables import for_each
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.console.browser import (
-    BROWSER,
+    IN_A_BROWSER,
     PHONE,
     findings_in_both_themes,
     open_window,
@@ -23,15 +23,10 @@ from tests.support.console.browser import (
 from tests.support.console.colleagues import TIDIER, Colleagues, employ_colleagues
 from tests.support.console.console_stack import LENA, MIRA, ConsoleStack, running_console_stack
 from tests.support.console.furnishing import furnish
+from tests.support.console.trouble import TroubledNight
 from tests.support.waiting import until
 
-pytestmark = [
-    pytest.mark.server,
-    pytest.mark.skipif(BROWSER is None, reason="there is no browser on this machine; install chromium"),
-    pytest.mark.timeout(300),
-]
-PATIENCE = 60_000
-expect.set_options(timeout=PATIENCE)
+pytestmark = IN_A_BROWSER
 
 
 @pytest.fixture(scope="module")
@@ -409,17 +404,17 @@ async def test_an_approval_that_comes_too_late_is_refused_in_its_own_sentence(
     await expect(page.get_by_role("link", name=re.compile("Approve…"))).to_have_count(0)
 
 
-async def test_a_start_that_takes_an_approval_is_proposed_alone(
+async def test_a_launch_whose_start_takes_an_approval_is_proposed_as_a_whole(
     browser: Browser, console: ConsoleStack, colleagues: Colleagues
 ) -> None:
     async with open_window(browser, cookies=console.cookies("noor"), theme="light") as own:
         await own.goto(plan_page(console))
-        await expect(own.get_by_text("its start alone is proposed")).to_be_visible()
+        await expect(own.get_by_text("the launch is proposed as a whole")).to_be_visible()
         await own.get_by_label("Name").fill("Bar 9, proposed")
         await expect(own.get_by_role("button", name="Propose", exact=True)).to_be_enabled()
         await own.get_by_role("button", name="Propose", exact=True).click()
         await own.wait_for_url(re.compile("/console/proposals/"))
-        await expect(own.get_by_role("heading", level=1)).to_contain_text("Start run")
+        await expect(own.get_by_role("heading", level=1)).to_contain_text("Launch")
         await own.get_by_role("link", name=re.compile("Withdraw…")).click()
         await submit_dialog(own, "Withdraw", Reason="tomorrow is better")
         await expect(own.get_by_text("It was withdrawn before anybody approved it.")).to_be_visible()
@@ -440,12 +435,25 @@ async def tab_to(page: Page, name: str, inside: str = "body") -> None:
     raise AssertionError(f"{name} is not reached with the keyboard")
 
 
-OF_EACH_KIND = ("now", "conduct", "start", "asset", "form", "style")
+OF_EACH_KIND = ("conduct", "start", "asset", "form", "style")
 """Pages with everything that pages are made of; `style` shows every part. Journeys look at others."""
-ON_PHONE = ("now", "run", "conduct", "start", "waiting", "approvals", "safety")
+ON_PHONE = ("now", "run", "conduct", "start", "approvals", "safety")
 
 
-def things_to_see(console: ConsoleStack, run_id: str, proposal_id: UUID) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def places(console: ConsoleStack, colleagues: Colleagues) -> Iterator[dict[str, str]]:
+    """The address of every page that a picture is taken of, on a full record with a run under way."""
+    console.set_door(0)
+    client = console.client
+    run_id = client.plans["Fast tomography"].start(name="Bar 7, load step 5", recipes=["Twelve projections"]).id
+    furnish(client, run_id, console.files)
+    proposal_id = colleagues.propose_maintenance("Camera")
+    colleagues.propose_run("Bar 9, load step 1")
+    yield things_to_see(console, run_id, proposal_id)
+    console.set_door(1)
+
+
+def things_to_see(console: ConsoleStack, run_id: UUID, proposal_id: UUID) -> dict[str, str]:
     """Return the address of every page that a picture is taken of."""
     client = console.client
     (phase,) = [one.procedure_id for one in client.runs[run_id].get().phases]
@@ -457,7 +465,6 @@ def things_to_see(console: ConsoleStack, run_id: str, proposal_id: UUID) -> dict
         "start-choice": "/start",
         "start": f"/start/plans/{client.plans['Fast tomography'].id}",
         "start-recipe": f"/start/recipes/{client.recipes['Wait, then acquire'].id}",
-        "waiting": "/waiting",
         "approvals": "/approvals",
         "proposal": f"/proposals/{proposal_id}",
         "runs": "/runs",
@@ -481,7 +488,6 @@ def things_to_see(console: ConsoleStack, run_id: str, proposal_id: UUID) -> dict
     }
 
 
-@pytest.mark.usefixtures("open_door")
 @pytest.mark.parametrize(
     "names",
     [
@@ -490,14 +496,8 @@ def things_to_see(console: ConsoleStack, run_id: str, proposal_id: UUID) -> dict
     ],
 )
 async def test_pages_are_accessible_in_both_themes_and_fit_a_phone(
-    page: Page, console: ConsoleStack, colleagues: Colleagues, names: Sequence[str]
+    page: Page, console: ConsoleStack, places: dict[str, str], names: Sequence[str]
 ) -> None:
-    await start_run(page, console, "Bar 7, load step 5")
-    run_id = page.url.partition("/runs/")[2][:36]
-    await asyncio.to_thread(furnish, console.client, UUID(run_id), console.files)
-    proposal_id = await asyncio.to_thread(colleagues.propose_maintenance, "Camera")
-    await asyncio.to_thread(colleagues.propose_run, "Bar 9, load step 1")
-    places = await asyncio.to_thread(things_to_see, console, run_id, proposal_id)
     found: dict[str, Any] = {}
     for name in names or places:
         await page.goto(f"{console.url}/console{places[name]}")
@@ -508,3 +508,64 @@ async def test_pages_are_accessible_in_both_themes_and_fit_a_phone(
             found[f"{name} on a phone"] = f"{wide} wide"
         await take_pictures(page, name)
     assert not found, found
+
+
+@pytest.mark.usefixtures("places")
+async def test_everything_that_waits_stands_on_waiting_and_on_now_and_is_accessible(
+    page: Page, console: ConsoleStack
+) -> None:
+    troubles = await TroubledNight(console).bring_about()
+    await page.goto(f"{console.url}/console/waiting")
+    listed = page.locator("#region-items")
+    for one in troubles:
+        card = listed.locator("article", has=page.locator(f"h2 a[href='/console{one.page}']"))
+        await expect(card.locator("h2")).to_contain_text(one.name)
+        await expect(card.locator("p").first).to_contain_text(one.why)
+        await expect(card.locator(f"a[href^='/console/do/{one.command}?']")).to_contain_text(one.button)
+        await expect(card).to_have_class("panel stop" if one.is_wrong else "panel look")
+    looks = await listed.locator("article").evaluate_all("(cards) => cards.map((card) => card.classList[1])")
+    assert looks == sorted(looks, reverse=True), "what went wrong comes first"
+    await expect(page.locator("#region-deciding").get_by_role("link", name=re.compile("Approve…"))).to_have_count(2)
+    await expect_to_be_shown_well(page, "waiting")
+
+    await page.goto(f"{console.url}/console")
+    for one in troubles:
+        item = page.locator("#region-waiting li", has=page.locator(f"a[href='/console{one.page}']"))
+        if one.is_wrong:
+            await expect(item).to_contain_text(one.name)
+            await expect(item).to_contain_text(one.why)
+            await expect(item).to_have_class("stop")
+        if one.is_lost:
+            card = page.locator("#region-beamlines article", has=page.locator(f"a[href='/console{one.page}']"))
+            await expect(card.locator(f"a[href^='/console/do/{one.command}?']").last).to_contain_text(one.button)
+            await expect(card).to_have_class("panel stop")
+            await expect(card).to_contain_text("Lost")
+            await expect(card).not_to_contain_text("Running")
+    queues = page.locator("#region-queues section")
+    await expect(queues.filter(has_text="Weekend").locator(".refusal")).to_contain_text("Held: search the hutch Resume…")
+    await expect(queues.filter(has_text="Tonight")).to_contain_text("is next and blocked: The subject is Received")
+    under_way = page.locator("#region-beamlines article.live")
+    await expect(under_way.locator("h3")).to_have_text(re.compile("Bar 7, load step 5 ● Running"))
+    await expect(under_way.locator("tr.now")).to_contain_text("Wait until bl7:door is 1")
+    await expect(page.locator("#region-approvals")).to_contain_text("2")
+    await expect_to_be_shown_well(page, "now-trouble")
+
+    failed, unclosed = (one for one in troubles if one.command.startswith("acknowledge_"))
+    await page.goto(f"{console.url}/console{failed.page}")
+    await expect(page.locator("#region-head .refusal").first).to_contain_text(
+        "by its conduct: phase Projections: step 1, bl7:shutter failed: bl7:shutter refuses to be written."
+    )
+    await page.goto(f"{console.url}/console{unclosed.page}")
+    await expect(page.locator("#region-head .panel.stop")).to_contain_text("1 closing step was not done.")
+    await page.get_by_role("link", name=unclosed.button).click()
+    await submit_dialog(page, "Acknowledge")
+    await page.goto(f"{console.url}/console/waiting")
+    await expect(listed.locator("article")).not_to_have_count(0)
+    await expect(listed.get_by_role("link", name=unclosed.name)).to_have_count(0)
+
+
+async def expect_to_be_shown_well(page: Page, name: str) -> None:
+    """Expect a page to be accessible in both themes and to fit a phone; take its pictures."""
+    assert not await findings_in_both_themes(page)
+    assert await width_on_phone(page) <= PHONE[0]
+    await take_pictures(page, name)

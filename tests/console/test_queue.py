@@ -13,7 +13,7 @@ from baton.console.pages.queue import first_shown
 from baton.console.queue_rows import moves_of, parameters_line
 from baton.console.queueing import with_arrangement
 from baton.console.uploads import FileForm, UploadedFile, read_file_form
-from baton.domain.operation.queue.item_records import BlockQueueItem, StartQueueItem
+from baton.domain.queue.item_records import BlockQueueItem, StartQueueItem
 from tests.support.console.hall import Hall
 from tests.support.console.page_source import PageSource, load
 from tests.support.console.queued import add_items, open_queue, record, scan_target, titles_of, waiting_items

@@ -10,9 +10,9 @@ import pytest
 from openpyxl import Workbook
 from playwright.async_api import Browser, Page, expect
 
-from baton.domain.operation.queue.item_records import EndQueueItem, StartQueueItem
+from baton.domain.queue.item_records import EndQueueItem, StartQueueItem
 from tests.support.console.browser import (
-    BROWSER,
+    IN_A_BROWSER,
     PHONE,
     findings_in_both_themes,
     open_window,
@@ -26,11 +26,7 @@ from tests.support.console.queued import open_queue, record, titles_of, waiting_
 from tests.support.service import Api
 from tests.support.waiting import until
 
-pytestmark = [
-    pytest.mark.skipif(BROWSER is None, reason="there is no browser on this machine; install chromium"),
-    pytest.mark.timeout(300),
-]
-expect.set_options(timeout=60_000)
+pytestmark = IN_A_BROWSER
 GOOD = [("title", "exposure"), ("Bar 7", 0.2), ("Bar 8", 0.3)]
 WRONG = b"title,exposure,colour\nBar 7,7,red\nBar 8,much,\n"
 
@@ -101,7 +97,7 @@ async def test_what_cannot_start_is_added_from_the_start_form_and_waits_for_its_
     await page.get_by_label("Name").fill("Bar 7, load step 1")
     await page.get_by_label("Exposure").fill("35 ms")
     await page.locator("#field-phase-0").select_option(label="Scan")
-    await expect(page.locator("#may-start").get_by_text("1 of 18 closed")).to_be_visible()
+    await expect(page.locator("#may-start").get_by_text("1 of 19 closed")).to_be_visible()
     await expect(page.get_by_role("button", name="Start", exact=True)).to_be_disabled()
     await page.get_by_role("button", name="Add to the queue").click()
     await page.wait_for_url(re.compile(f"/console/queues/{queue_id}"))

@@ -5,16 +5,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
+from baton.application.caller import Caller
+from baton.domain.conduct.run_conduct import RecordRunConductEnd
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.data_products import register_copy, register_dataset
+from tests.support.api.example_reads import payloads
 from tests.support.api.rest_beamline import Beamline, beamline
-from tests.support.console.page_source import PageSource
+from tests.support.console.page_source import PageSource, load
 from tests.support.console.page_text import text_of
 from tests.support.service import Api, running_api
+from tests.support.workflows.step_json import capture, criterion
 
 BEGAN = datetime(2026, 3, 4, 9, tzinfo=UTC)
 STEP = {"kind": "setpoint", "address": "bl7:energy", "value": 25}
@@ -135,6 +139,49 @@ async def test_the_phases_of_a_conducted_run_lead_to_their_pages(measured_run: M
     links = {one.text: one.get("href") for one in PageSource.of(html).all("a")}
     assert [links[name] for name in names] == [f"/console/procedures/{id}" for id in phases]
     assert "how long it takes is not known" in text_of(html)
+
+
+async def lose_conduct(api: Api, run_id: str) -> None:
+    """Record that the engine does not know of the live conduct of a run any more."""
+    conduct_id = UUID((await api.get(f"/runs/{run_id}/conduct")).json()["conduct_id"])
+    lost = RecordRunConductEnd.for_lost(conduct_id)
+    await api.runtime.service.execute(lost, Caller.system(uuid4()), target_id=UUID(run_id))
+
+
+async def test_a_lost_run_is_conducted_again_by_the_phases_that_were_left_as_they_were_arranged(
+    measured_run: MeasuredRun,
+) -> None:
+    api, run_id = measured_run.line.api, await measured_run.line.start_run(name="Load step 4")
+    align, scan, darks, unlisted = [
+        await api.create("/procedures", {"name": name, "kind": "scan", "parent_run_id": run_id})
+        for name in ("Align", "Scan", "Darks", "Repeat")
+    ]
+    loop = {"command": "conduct_until_converged", "convergence_capture_name": "offset", "criterion": criterion(0, 0.5)}
+    steps = {"steps": [capture("bl7:energy", "offset")]}
+    held = {"command": "conduct_or_hold_procedure", "steps": [STEP], "on_unknown_outcome": "abort"}
+    listed = [(darks, held), (align, {**loop, **steps}), (scan, {"command": "conduct_procedure", "steps": [STEP]})]
+    asked = {"wait": 0, "phases": [{"procedure_id": id, "conduct": conduct} for id, conduct in listed]}
+    accepted = await api.post(f"/runs/{run_id}/conduct", asked)
+    assert accepted.status_code == 202, accepted.text
+    path = f"/console/do/conduct_run?run_id={run_id}"
+    assert "phases.0.procedure_id" not in (await load(api, path)).filled_in(), "a live conduct leaves no phases"
+    await api.execute(f"/procedures/{scan}/start")
+    await lose_conduct(api, run_id)
+
+    for page in ("/console", "/console/waiting"):
+        links = [one.get("href") for one in (await load(api, page)).all("a") if one.text.startswith("Conduct")]
+        assert path in links, page
+    assert "✗ Nobody conducts it." in text_of(await measured_run.page(run_id))
+    equipment = (await api.get("/console/equipment")).text
+    assert "Load step 4 ✗ Lost" in text_of(equipment), "what is lost is nowhere said to run"
+    form = (await load(api, path)).filled_in()
+    assert [form[f"phases.{row}.procedure_id"] for row in (0, 1)] == [darks, align]
+    assert "phases.2.procedure_id" not in form, "the scan was started, and the repeat was not to be conducted"
+    sent = await api.request("POST", "/console/do/conduct_run", data=form)
+    assert sent.status_code == 303, sent.text
+    before, after = [body["phases"] for name, body in await payloads(api, f"/runs/{run_id}") if name == "RunConductStarted"]
+    assert after == before[:2]
+    assert unlisted not in str(after)
 
 
 async def test_an_aborted_run_says_first_who_when_and_why_and_what_was_not_done(measured_run: MeasuredRun) -> None:

@@ -141,12 +141,15 @@ async def test_hutches_show_their_permit_and_how_old_it_is(hall: Hall) -> None:
 async def test_supplies_show_their_status_reason_and_verbs(hall: Hall) -> None:
     beam = {"kind": "photon_beam", "name": "Ring", "facility_code": "facility"}
     supply = await hall.author.api.create("/supplies", beam)
+    reading = {"new_status": "Degraded", "monitor_ref": {"source_kind": "PV", "source_id": "SR:CURRENT"}, "reason": "Low"}
+    await hall.bridge.api.execute(f"/supplies/{supply}/observe-status", reading)
     lost = {"reason": "Dumped at three"}
     position = await hall.author.api.execute(f"/supplies/{supply}/mark-unavailable", lost)
     page = await hall.author.see("/console/safety", after=position)
     tile = page[page.index('id="region-supplies"') : page.index('id="region-review"')]
     assert re.search(r"✗</span> Unavailable", tile)
     assert "Dumped at three" in tile
+    assert re.search(r"observed <time [^>]*data-age>", tile)
     assert f"/console/do/mark_supply_recovering?supply_id={supply}" in tile
     assert "<b>Restore</b> <span>The supply is Unavailable; this is possible only from Degraded, Recovering.</span>" in tile
 

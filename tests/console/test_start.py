@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, unquote_plus, urlsplit
 
 import httpx
 import pytest
@@ -133,14 +132,14 @@ async def test_a_closed_gate_has_its_sentence_and_a_link_to_what_opens_it(api: A
     assert judged.status_code == 200
     assert "<!doctype" not in judged.text
     found = PageSource.of(judged.text)
-    assert text_of(found, "may-start-title") == "May it start? ✗ 1 of 18 closed"
+    assert text_of(found, "may-start-title") == "May it start? ✗ 1 of 19 closed"
     (gate,) = (one for one in found.all("li") if "Enclosure permitted" in one.text)
     assert "is NotPermitted" in gate.text
     assert f"/console/enclosures/{hall.line.enclosure_id}" in links_of(found).values()
     assert "disabled" in start_button(found).attributes
     await hall.line.observe("Permitted")
     open_again = PageSource.of((await send(api, f"{hall.path}/check", hall.form(page), X_Fragment="1")).text)
-    assert text_of(open_again, "may-start-title") == "May it start? ✓ all 18 open"
+    assert text_of(open_again, "may-start-title") == "May it start? ✓ all 19 open"
     assert "disabled" not in start_button(open_again).attributes
 
 
@@ -191,7 +190,7 @@ async def test_a_dry_run_says_what_would_be_recorded_and_does_nothing(api: Api, 
     assert answer.status_code == 200
     (said,) = (one.text for one in PageSource.of(answer.text).elements if one.get("class") == "rehearsed")
     assert "Exposure0.05" in said
-    assert said.startswith("✓ It would be accepted, and record run started. Nothing was done.")
+    assert said.startswith("✓ It would be accepted, and record launch requested, launch begun, run started, ")
     assert (await api.get("/runs", plan_id=hall.plan_id)).json()["items"] == before
 
 
@@ -233,17 +232,17 @@ async def test_a_recipe_by_itself_becomes_a_procedure_that_is_conducted(api: Api
 
 
 @pytest.mark.usefixtures("permit_work")
-async def test_what_was_registered_before_a_refusal_is_said(api: Api, hall: Hall) -> None:
+async def test_a_recipe_that_is_refused_leaves_nothing(api: Api, hall: Hall) -> None:
     path = f"/console/start/recipes/{hall.scan_id}"
     page = await load(api, path)
     await hall.line.observe("NotPermitted")
     form = {"form_token": page.value("form_token"), "_key": page.value("_key"), "_do": "start"}
-    form |= {"parameters.exposure": "20 ms", "target_asset_ids": hall.line.rotary_id}
+    form |= {"parameters.exposure": "20 ms", "target_asset_ids": hall.line.rotary_id, "name": "Refused scan"}
     answer = await send(api, path, form, X_Fragment="1")
     assert answer.status_code == 409, answer.text
-    found = PageSource.of(answer.text)
-    assert "The procedure is registered and not conducted" in answer.text
-    assert links_of(found)["Look at the procedure"].startswith("/console/procedures/")
+    assert "NotPermitted" in answer.text
+    end = await api.runtime.store.last_position()
+    assert (await api.get("/procedures", name="Refused scan", min_position=end)).json()["items"] == []
 
 
 async def submit(shift: Shift, guest: Api, path: str, form: dict[str, str]) -> httpx.Response:
@@ -251,41 +250,31 @@ async def submit(shift: Shift, guest: Api, path: str, form: dict[str, str]) -> h
     return await send(guest, path, form, cookie=cookies)
 
 
-async def test_where_the_start_takes_an_approval_it_alone_is_proposed(shift: Shift) -> None:
+LAUNCHING = ("Launch", "StartRun", "RegisterProcedureFromRecipe", "ConductRun", "ConductProcedure", *ENDING)
+
+
+@pytest.mark.parametrize("asking", ["Launch", "StartRun", "ConductRun"])
+async def test_where_anything_of_a_launch_takes_an_approval_the_whole_is_proposed(shift: Shift, asking: str) -> None:
     await shift.hall.line.observe("Permitted")
-    guest = await shift.employ((), "StartRun")
+    guest = await shift.employ(tuple(name for name in LAUNCHING if name != asking), asking)
     page = await load(guest, shift.hall.path, position=shift.hall.position)
     assert text_of(page, "launch-start") == "Propose"
-    assert "its start alone is proposed" in text_of(page, "may-start")
-    assert not [one for one in page.elements if one.get("id") == "field-phase"]
-    form = {**shift.hall.form(page, name="Proposed run"), "_do": "start"}
+    assert "the launch is proposed as a whole" in text_of(page, "may-start")
+    form = {**shift.hall.form(page, name=f"Proposed run {asking}"), "_do": "start"}
     answer = await submit(shift, guest, shift.hall.path, form)
     assert answer.status_code == 303, answer.text
     assert answer.headers["location"].startswith("/console/proposals/")
-    assert (await shift.boss.get("/runs", name="Proposed run")).json()["items"] == []
+    assert (await shift.boss.get("/runs", name=f"Proposed run {asking}")).json()["items"] == []
     id = answer.headers["location"].removeprefix("/console/proposals/")[:36]
-    assert (await shift.boss.get(f"/proposals/{id}")).json()["command_name"] == "StartRun"
+    assert (await shift.boss.get(f"/proposals/{id}")).json()["command_name"] == "Launch"
 
 
-async def test_where_the_conduct_takes_an_approval_the_run_starts_and_waits_for_it(shift: Shift) -> None:
+async def test_what_a_launch_stands_for_is_missing_before_it_is_given(shift: Shift) -> None:
     await shift.hall.line.observe("Permitted")
-    guest = await shift.employ(("StartRun", "RegisterProcedureFromRecipe", "ConductProcedure", *ENDING), "ConductRun")
+    guest = await shift.employ(tuple(name for name in LAUNCHING if name != "ConductProcedure"), "Launch")
     page = await load(guest, shift.hall.path, position=shift.hall.position)
-    assert text_of(page, "launch-start") == "Start"
-    assert "that they are conducted is proposed" in text_of(page, "may-start")
-    form = {**shift.hall.form(page, name="Waiting run"), "_do": "start"}
-    answer = await submit(shift, guest, shift.hall.path, form)
-    assert answer.status_code == 303, answer.text
-    assert "The run has started, and is not conducted yet. Proposed" in unquote_plus(answer.headers["location"])
-    id = answer.headers["location"].removeprefix("/console/proposals/")[:36]
-    assert (await shift.boss.get(f"/proposals/{id}")).json()["command_name"] == "ConductRun"
-    (run,) = (await shift.boss.get("/runs", name="Waiting run", min_position=answer_position(answer))).json()["items"]
-    assert run["status"] == "Running"
-    await shift.boss.execute(f"/runs/{run['run_id']}/stop", {"reason": "seen"})
-
-
-def answer_position(answer: httpx.Response) -> str:
-    return parse_qs(urlsplit(answer.headers["location"]).query)["position"][0]
+    assert links_of(page)["Who holds ConductProcedure"] == "/console/people?command=ConductProcedure"
+    assert "disabled" in start_button(page).attributes
 
 
 async def test_settings_that_take_an_approval_are_proposed(shift: Shift) -> None:
@@ -302,17 +291,17 @@ async def test_settings_that_take_an_approval_are_proposed(shift: Shift) -> None
     assert answer.headers["location"].startswith("/console/proposals/")
 
 
-async def test_where_a_registration_takes_an_approval_it_alone_is_proposed(shift: Shift) -> None:
-    guest = await shift.employ((), "RegisterProcedureFromRecipe")
+async def test_where_a_registration_takes_an_approval_the_launch_of_a_recipe_is_proposed(shift: Shift) -> None:
+    guest = await shift.employ(("Launch", "ConductProcedure", *ENDING), "RegisterProcedureFromRecipe")
     path = f"/console/start/recipes/{shift.hall.scan_id}"
     page = await load(guest, path)
     assert text_of(page, "launch-start") == "Propose"
     form = {"form_token": page.value("form_token"), "_key": page.value("_key"), "name": "Proposed scan", "_do": "start"}
-    form |= {"target_asset_ids": shift.hall.line.camera_id, "parameters.exposure": "0.1"}
+    form |= {"target_asset_ids": shift.hall.line.unit_id, "parameters.exposure": "0.1"}
     answer = await submit(shift, guest, path, form)
     assert answer.status_code == 303, answer.text
     id = answer.headers["location"].removeprefix("/console/proposals/")[:36]
-    assert (await shift.boss.get(f"/proposals/{id}")).json()["command_name"] == "RegisterProcedureFromRecipe"
+    assert (await shift.boss.get(f"/proposals/{id}")).json()["command_name"] == "Launch"
 
 
 @pytest.mark.usefixtures("permit_work")

@@ -27,7 +27,7 @@ from baton.demo.night import Night
 from baton.demo.optics import AXIS_AT, FOCUS_AT, Beamline
 from baton.demo.staff import BEAMLINE, Staff, StageError
 from baton.domain.equipment.signals import owning_identifiers
-from baton.domain.operation.conduct.touched import touched_signals
+from baton.domain.procedure.touched import touched_signals
 from baton.domain.recipe.step_checks import read_closing_steps, read_steps
 from baton.infrastructure.plugins import installed_actions
 

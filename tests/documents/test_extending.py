@@ -1,4 +1,4 @@
-"""What `docs/extending.md` shows is run: a site's package is installed from its blocks, and an old database is opened."""
+"""What `docs/extending.md` shows is run: a site's package is installed from its blocks."""
 
 import importlib
 import inspect
@@ -14,20 +14,16 @@ from baton.application.conduct.actions import InvalidActionParametersError, perf
 from baton.application.control import ControlNotConnectedError, ControlTimeoutError, ControlWriteRejectedError
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised
 from baton.infrastructure.control.routes import configured_control
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.plugins import installed_actions, plugin_objections
-from baton.infrastructure.postgres.migrate import migrate
 from tests.infrastructure.control import test_control_contract as control_contract
 from tests.support.documents.fenced_blocks import code_of
 from tests.support.documents.line_controller import LineController
-from tests.support.documents.shift_aggregate import aggregate_source, declared_aggregate
 from tests.support.fast_clock import SimulatedTime
 from tests.support.infrastructure.control_plants import WiredPlant
 from tests.support.infrastructure.site_package import install_site_package
-from tests.support.service import running_api
-from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import open_conduct_stack
 from tests.support.workflows.step_json import capture, setpoint, steered_value
 
@@ -37,7 +33,7 @@ MODULES = {"An action": "actions", "A control adapter": "control", "A decider": 
 
 def test_every_block_is_run_below() -> None:
     counted = {heading: len(blocks) for heading, blocks in BLOCKS.items()}
-    assert counted == {"A package": 2, **dict.fromkeys(MODULES, 1), "Checking your plugins": 1, "Changing an event": 2}
+    assert counted == {"A package": 2, **dict.fromkeys(MODULES, 1), "Checking your plugins": 1}
 
 
 def test_a_site_needs_baton_plugin_and_the_contracts_only() -> None:
@@ -192,41 +188,3 @@ async def test_a_conduct_is_steered_by_the_decider_of_the_package(
         result = await stage.conduct(search, await stage.register_from_recipe(steps))
     assert result["succeeded"], result
     assert stage.control.writes == [("a", -2.0), ("a", 1.0)]
-
-
-async def test_an_older_database_is_opened_by_a_newer_version_of_an_event(database_url: str, tmp_path: Path) -> None:
-    before, after = BLOCKS["Changing an event"]
-    older = aggregate_source()
-    assert before in older
-    first, last = older.split(before)
-    newer = "".join((first.replace("hours", "minutes"), after, last.replace("hours", "minutes")))
-
-    with declared_aggregate(older, tmp_path / "older"):
-        migrate(database_url)
-        async with running_api(database_url) as api:
-            leader_id = await api.create("/actors", {"name": "Mira Okafor"})
-            night = await api.create("/shifts", {"name": "Night", "leader_id": leader_id, "hours": 8})
-            position = await api.execute(f"/shifts/{night}/begin")
-            assert (await api.get("/shifts", min_position=position)).json()["items"][0]["hours"] == 8
-
-    with declared_aggregate(newer, tmp_path / "newer"):
-        migrate(database_url)
-        async with running_api(database_url) as api:
-            late = await api.create("/shifts", {"name": "Late", "leader_id": leader_id, "minutes": 90})
-            shown = (await api.get(f"/shifts/{night}")).json()
-            assert (shown["minutes"], shown["status"]) == (480, "On")
-            assert (await api.get(f"/shifts/{night}", as_of_version=1)).json()["minutes"] == 480
-            for path in (f"/shifts/{night}/history", "/events"):
-                events = (await api.get(path, limit=100)).json()["items"]
-                planned = next(one for one in events if one["event_type"] == "ShiftPlanned" and one["stream_id"] == night)
-                assert (planned["schema_version"], planned["payload"]["minutes"]) == (2, 480)
-                assert "hours" not in planned["payload"]
-
-            async def listed_minutes() -> dict[str, int]:
-                items = (await api.get("/shifts")).json()["items"]
-                return {item["shift_id"]: item.get("minutes") for item in items}
-
-            async def is_rebuilt() -> bool:
-                return await listed_minutes() == {night: 480, late: 90}
-
-            await until(is_rebuilt)

@@ -28,6 +28,7 @@ PAGES = {page: (ROOT / page).read_text() for page in documents()}
 DOCUMENTS = "\n".join(PAGES.values())
 SERVED = "\n".join(text for page, text in PAGES.items() if page != Path("docs/coverage.md"))
 """The pages without the one that lists what is specified and missing."""
+OPERATING = "\n".join(text for page, text in PAGES.items() if page.parent.name == "operating")
 ROW = re.compile(r"^\| `([A-Z_]+)` \| (.+) \|$", re.MULTILINE)
 ROWS = [(name, said) for name, said in ROW.findall(DOCUMENTS) if name.lower() in Settings.model_fields]
 JSON_VALUE = re.compile(r"`([\[{].*?[\]}])`")
@@ -42,9 +43,20 @@ CODE = re.compile(r"`(\w+Error)`")
 FOREIGN = {"NonDeterministicError"}
 """What the engine calls it."""
 LINK = re.compile(r"\]\(([^)#:]*)(?:#([^):]+))?\)")
+DECISION = re.compile(r"^\| \d+ \| .+ \|$", re.MULTILINE)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+METRIC = re.compile(r"`?\b(baton_[a-z_]+)\b")
+NAMED_PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b")
 EDGE = {"/", "/health", "/readyz", "/metrics", "/docs", "/mcp"}
 """What is served and is no operation."""
+
+
+def named_pages() -> Iterator[str]:
+    """Yield every page that sources, tests and templates name."""
+    for room in ("src", "tests", ".github"):
+        for path in (ROOT / room).rglob("*"):
+            if path.suffix in (".py", ".md", ".yml", ".html"):
+                yield from NAMED_PAGE.findall(path.read_text())
 
 
 @for_each("name", sorted(name.upper() for name in Settings.model_fields))
@@ -78,7 +90,7 @@ def known_requests() -> set[tuple[str, str]]:
     return {(operation.method, without_names(operation.path)) for operation in REGISTRY}
 
 
-@for_each("code", sorted(set(CODE.findall(PAGES[Path("docs/operating.md")])) - FOREIGN))
+@for_each("code", sorted(set(CODE.findall(OPERATING)) - FOREIGN))
 def test_a_refusal_can_be_met_with(code: str) -> None:
     assert code in {NOT_REACHED, *(error.__name__ for kind in (Refusal, ControlError) for error in subclasses(kind))}
 
@@ -112,12 +124,30 @@ def test_a_check_of_the_doctor_can_be_asked_for(name: str) -> None:
     assert name in CHECKS
 
 
-@for_each("page", PAGES)
+@for_each("page", [*PAGES, Path("SECURITY.md"), Path("CHANGELOG.md")])
 def test_a_link_leads_somewhere(page: Path) -> None:
-    for link, place in LINK.findall(PAGES[page]):
+    for link, place in LINK.findall((ROOT / page).read_text()):
         target = (ROOT / page).parent / link if link else ROOT / page
         assert target.exists(), link
         assert not place or place in anchors_of(target), f"{link}#{place}"
+
+
+@for_each("page", sorted(named_pages()))
+def test_a_page_that_the_sources_name_is_there(page: str) -> None:
+    assert (ROOT / page).exists()
+
+
+@for_each("name", sorted(set(METRIC.findall(PAGES[Path("docs/operating/alerts.md")]))))
+def test_a_metric_is_served(name: str) -> None:
+    assert f'"{name}"' in (ROOT / "src" / "api" / "metrics.py").read_text()
+
+
+def test_the_index_of_decisions_lists_each_by_its_title() -> None:
+    index = PAGES[Path("docs/decisions/README.md")]
+    numbered = sorted(page for page in PAGES if page.parent.name == "decisions" and page.name[0].isdigit())
+    titles = [PAGES[page].partition("\n")[0].removeprefix("# ").split(". ", 1) for page in numbered]
+    rows = [f"| {number} | [{title}]({page.name}) |" for page, (number, title) in zip(numbered, titles, strict=True)]
+    assert DECISION.findall(index) == rows
 
 
 @cache

@@ -1,6 +1,8 @@
 """Events are a contract: what was stored once loads, folds and is written again as it was, as long as there is a log."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -8,6 +10,7 @@ import pytest
 
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Event, State, UnknownEventError
+from tests.support import stored_events
 from tests.support.domain.world import START
 from tests.support.stored_events import StoredStream, path_of, shape_of, specimens
 from tests.support.tables import for_each
@@ -40,6 +43,15 @@ def test_a_payload_changes_its_shape_only_with_its_version(kept: StoredStream) -
     event = REGISTRY.aggregates[kept.stream_type].events[kept.event_type]
     if event.schema_version == kept.version:
         assert shape_of(event) == kept.shape, "raise the version of the event, and add an upcaster"
+
+
+def test_a_stored_stream_that_is_kept_is_never_written_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(stored_events, "PLACE", tmp_path)
+    longer = next(kept for kept in KEPT if len(kept.events) > 1)
+    stored_events.keep(longer)
+    stored_events.keep(replace(longer, events=longer.events[-1:]))
+    assert list(specimens()) == [longer]
+    assert [path.suffix for path in tmp_path.iterdir()] == [".json"], "no draft is left behind"
 
 
 def test_an_event_at_a_later_version_needs_an_upcaster_from_each_earlier_one() -> None:

@@ -20,9 +20,9 @@ from pydantic import AwareDatetime, BaseModel, JsonValue, ValidationError
 
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Event, State, UnknownEventError
-from baton.domain.operation.steering.steering import SteeringObjective, SteeringObjectiveKind, SteeringSpace
 from baton.domain.registry import snake_case
 from baton.domain.shared.refusals import Refusal
+from baton.domain.steering.steering import SteeringObjective, SteeringObjectiveKind, SteeringSpace
 from tests.support.domain.lifecycle_table import Lifecycle
 from tests.support.domain.lifecycles.every import LIVES, STATELESS
 from tests.support.domain.stored_bytes import stored_bytes
@@ -71,7 +71,7 @@ def read_back(aggregate: Aggregate[Any], id: UUID, rows: list[tuple[str, str, da
 
 
 @for_each("life", ALL_LIVES)
-@settings(max_examples=settings().max_examples // 5)
+@settings(max_examples=max(5, settings().max_examples // 5))
 @given(data=st.data())
 def test_any_life_folds_in_parts_and_from_the_store_as_it_was_lived(life: Lifecycle, data: st.DataObject) -> None:
     world, id = data.draw(lives(life))
@@ -173,7 +173,7 @@ def make_event(event: type[Event], fields: dict[str, Any]) -> Event:
 
 
 @for_each("event", EVENTS)
-@settings(max_examples=settings().max_examples // 8)
+@settings(max_examples=max(3, settings().max_examples // 8))
 @given(data=st.data())
 def test_any_event_is_read_back_as_it_was_written_whatever_key_a_later_release_added(
     event: type[Event], data: st.DataObject

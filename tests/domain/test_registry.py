@@ -17,7 +17,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, JsonValue, PlainSerializer
 
 import baton.application.identity
-import baton.domain.access.edge_queries
+import baton.domain.views.edge_queries
 from baton.domain.access.actor import CONTACT_BOUNDS
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Command, Event, State
@@ -34,7 +34,7 @@ from baton.domain.shared.refusals import (
 )
 from tests.support.tables import for_each
 
-assert baton.domain.access.edge_queries, "the operations of the edge are declared by importing it"
+assert baton.domain.views.edge_queries, "the operations of the edge are declared by importing it"
 
 DATA = Path(__file__).parents[1] / "data" / "operations.json"
 ROWS: dict[str, dict[str, Any]] = {row["name"]: row for row in json.loads(DATA.read_text())}

@@ -14,7 +14,6 @@ from baton.domain.access.actor import (
     ActorReactivated,
     ActorRegistered,
 )
-from baton.domain.access.subject_binding import ActorSubjectBound, ActorSubjectUnbound
 from baton.domain.agent.agent import AgentBudgetUpdated, AgentDefined, AgentResumed, AgentSuspended, AgentToolGranted
 from baton.domain.contexts import REGISTRY
 from baton.domain.enclosure.enclosure import EnclosureDecommissioned, EnclosurePermitObserved, EnclosureRegistered
@@ -34,15 +33,7 @@ from baton.domain.equipment.asset import (
 )
 from baton.domain.equipment.partition import Affine
 from baton.domain.kernel import Event, StoredEvent, UnknownEventError
-from baton.domain.operation.queue.queue import QueueHeld, QueueResumed, QueueRetired
-from baton.domain.operation.schedule.schedule import (
-    Schedule,
-    ScheduleFired,
-    ScheduleFiringRefused,
-    ScheduleHeld,
-    ScheduleResumed,
-    ScheduleTriggered,
-)
+from baton.domain.queue.queue import QueueHeld, QueueResumed, QueueRetired
 from baton.domain.recipe.plan import (
     DataRegistration,
     PlanDataRegistrationSet,
@@ -53,6 +44,14 @@ from baton.domain.recipe.plan import (
     PlanRoleUnbound,
     PlanVersioned,
 )
+from baton.domain.schedule.schedule import (
+    Schedule,
+    ScheduleFired,
+    ScheduleFiringRefused,
+    ScheduleHeld,
+    ScheduleResumed,
+    ScheduleTriggered,
+)
 from baton.domain.supply.supply import (
     SupplyDegraded,
     SupplyDeregistered,
@@ -62,6 +61,7 @@ from baton.domain.supply.supply import (
     SupplyRegistered,
     SupplyRestored,
 )
+from baton.domain.trust.subject_binding import ActorSubjectBound, ActorSubjectUnbound
 from tests.support.domain.assets import facility_world
 from tests.support.domain.queues import add_items, block_item, end_item, open_queue, start_item
 from tests.support.domain.schedules import define_schedule

@@ -1,11 +1,13 @@
 """One stack for all tests that leave it whole, until the last of them has run: an idle stack still takes turns."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.async_api import Browser
 
+from tests.support.console.browser import open_browser
 from tests.support.infrastructure.scicat_server import CONTACT, GROUP, PREFIX, TOKEN, SciCatServer, running_scicat
 from tests.support.stack import PIECES, Stack, eventually, running_stack
 
@@ -51,6 +53,13 @@ def shared_stack(
     }
     with running_stack(directory / "data", **settings) as stack:
         yield stack
+
+
+@pytest.fixture(scope="package")
+async def browser() -> AsyncIterator[Browser]:
+    """A browser that reaches nothing outside this machine."""
+    async with open_browser("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1") as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -1,28 +1,19 @@
 """A page of another origin in a real browser: whatever it tries, nothing is read and nothing changes on the record."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
-import pytest
 import uvicorn
+from playwright.async_api import Browser
 
 from tests.support.api.module_service import running_module_service
+from tests.support.console.browser import IN_A_BROWSER, TIMEOUT_MILLISECONDS
 from tests.support.waiting import until
 
-playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.skipif(BROWSER is None, reason="there is no browser on this machine; install chromium"),
-    pytest.mark.timeout(300),
-]
-
-ALONE = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
-TIMEOUT_MILLISECONDS = 90_000
-"""Milliseconds that a page has on a busy machine."""
+pytestmark = IN_A_BROWSER
 ATTACKS = """
 async (service) => {
   const zone = JSON.stringify({name: "Eve"});
@@ -73,14 +64,13 @@ def events(database_url: str) -> list[Any]:
         return connection.execute("SELECT event_id FROM events ORDER BY position").fetchall()
 
 
-async def test_a_page_of_another_origin_reads_nothing_and_changes_nothing(database_url: str) -> None:
+async def test_a_page_of_another_origin_reads_nothing_and_changes_nothing(database_url: str, browser: Browser) -> None:
     with running_module_service(database_url, projecting=False) as service:
         service.run(service.api.create("/zones", {"name": "Secret hall"}))
         before = events(database_url)
         for url in (service.api.base_url, service.api.base_url.replace("127.0.0.1", "localhost")):
-            async with foreign_page(url) as page_url, playwright.async_playwright() as started:
-                browser = await started.chromium.launch(executable_path=BROWSER, args=ALONE)
-                page = await browser.new_page()
+            async with foreign_page(url) as page_url, await browser.new_context() as context:
+                page = await context.new_page()
                 page.set_default_timeout(TIMEOUT_MILLISECONDS)
                 await page.goto(page_url)
                 tried = await page.evaluate(ATTACKS, url)
@@ -91,5 +81,4 @@ async def test_a_page_of_another_origin_reads_nothing_and_changes_nothing(databa
                 answer = await going.value
                 assert answer is not None
                 assert answer.status == 403
-                await browser.close()
         assert events(database_url) == before

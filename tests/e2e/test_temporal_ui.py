@@ -2,51 +2,44 @@
 
 import base64
 import os
-import shutil
+import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 import pytest
+from playwright.async_api import Browser, Page, expect
 
 import baton.cli.worker
 from baton.application.caller import Caller
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
+from baton.domain.conduct.conduct import ConductOrHoldProcedure, ConductProcedure
+from baton.domain.conduct.messages import conduct_workflow_id
+from baton.domain.conduct.progress import ConductProgress
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
 from baton.domain.equipment.asset_tree import RegisterAsset
-from baton.domain.operation.conduct.conduct import ConductOrHoldProcedure, ConductProcedure
-from baton.domain.operation.conduct.messages import conduct_workflow_id
-from baton.domain.operation.conduct.progress import ConductProgress
-from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.procedure.procedure import ProcedureStatus
 from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.wall_clock import new_id
+from tests.support.console.browser import IN_A_BROWSER, open_window
 from tests.support.waiting import until
 from tests.support.workflows.conduct_service import PAUSE, PausingAction
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
 from tests.support.workflows.run_cases import PLANT, SIGNALS, StartedRun, build_run_stack
 from tests.support.workflows.step_json import check, setpoint
 
-playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.skipif(BROWSER is None, reason="there is no browser on this machine; install chromium"),
-    pytest.mark.timeout(300),
-]
+pytestmark = IN_A_BROWSER
 
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "temporal-ui.png"
 WANTED = "BATON_PICTURES"
 """Set this variable and the picture of the documentation is taken anew."""
-ALONE = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
-TIMEOUT_MILLISECONDS = 90_000
-"""Milliseconds that a page has on a busy machine."""
 WIDTH = 1440
+FOLLOW = "(address) => document.body.appendChild(Object.assign(document.createElement('a'), { href: address })).click()"
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +56,11 @@ async def stack(database_url: str, pages: EmbeddedTemporal) -> AsyncIterator[Con
         yield stack
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[playwright.Browser]:
-    async with playwright.async_playwright() as started:
-        browser = await started.chromium.launch(executable_path=BROWSER, args=ALONE)
-        yield browser
-        await browser.close()
+@pytest.fixture(scope="module")
+async def window(browser: Browser) -> AsyncIterator[Page]:
+    """A window for all tests, which has the scripts of the pages once it has seen one."""
+    async with open_window(browser, size=(WIDTH, 1100)) as window:
+        yield window
 
 
 async def start_waiting_phase(series: StartedRun) -> UUID:
@@ -94,35 +86,48 @@ async def start_waiting_phase(series: StartedRun) -> UUID:
 class WorkflowPage:
     """The pages of one workflow; nothing of them comes from outside."""
 
-    page: playwright.Page
+    page: Page
     address: str
-    outside: list[str]
+    asked: list[str]
+
+    async def open(self, view: str) -> None:
+        """Show a view of the workflow; from another one by a link, since to load all scripts again takes seconds."""
+        if self.page.url == "about:blank":
+            await self.page.goto(f"{self.address}/{view}")
+        else:
+            await self.page.evaluate(FOLLOW, f"{self.address}/{view}")
+            await self.page.wait_for_url(re.compile(f"/{view}"))
 
     async def read_details(self, title: str, details: str) -> bytes:
         """Wait for the title and the present details, and return their picture."""
-        await self.page.goto(f"{self.address}/user-metadata")
+        await self.open("user-metadata")
         told = [self.page.frame_locator("iframe").nth(place).locator("body") for place in (0, 1)]
-        await playwright.expect(told[0]).to_contain_text(title, timeout=TIMEOUT_MILLISECONDS)
-        await playwright.expect(told[1]).to_contain_text(details, timeout=TIMEOUT_MILLISECONDS)
-        return await self.page.screenshot(clip={"x": 0, "y": 0, "width": WIDTH, "height": 660})
+        await expect(told[0]).to_contain_text(title)
+        await expect(told[1]).to_contain_text(details)
+        return await self.take_picture(0, 660)
 
     async def read_timeline(self, *summaries: str) -> bytes:
         """Wait for activities with these summaries, and return the picture of the timeline."""
-        await self.page.goto(f"{self.address}/timeline")
+        await self.open("timeline")
         for summary in summaries:
             await self.page.get_by_text(summary).first.wait_for()
         timeline = self.page.get_by_role("heading", name="Timeline")
         await timeline.scroll_into_view_if_needed()
         place = await timeline.bounding_box()
         assert place is not None
-        return await self.page.screenshot(clip={"x": 0, "y": place["y"] - 20, "width": WIDTH, "height": 280})
+        return await self.take_picture(place["y"] - 20, 280)
+
+    async def take_picture(self, top: float, height: float) -> bytes:
+        """Return a picture of this part of the page, where the variable is set."""
+        clip: Any = {"x": 0, "y": top, "width": WIDTH, "height": height}
+        return await self.page.screenshot(clip=clip) if WANTED in os.environ else b""
 
     async def keep(self, path: Path, *parts: bytes) -> None:
         """Keep pictures as one, where the variable is set."""
-        assert self.outside == []
+        inside = (self.address.partition("/namespaces/")[0], "data:", "blob:", "about:")
+        assert [url for url in self.asked if not url.startswith(inside)] == []
         if WANTED not in os.environ:
             return
-        await self.page.unroute("**/*")
         shown = "".join(f'<img src="data:image/png;base64,{base64.b64encode(part).decode()}">' for part in parts)
         await self.page.set_viewport_size({"width": WIDTH, "height": 100})
         await self.page.set_content(f'<body style="margin:0;font-size:0">{shown}</body>')
@@ -130,32 +135,20 @@ class WorkflowPage:
         await self.page.screenshot(path=path, full_page=True)
 
 
-async def open_pages(
-    stack: ConductStack, procedure_id: UUID, pages: EmbeddedTemporal, browser: playwright.Browser
-) -> WorkflowPage:
+async def open_pages(stack: ConductStack, procedure_id: UUID, pages: EmbeddedTemporal, window: Page) -> WorkflowPage:
     """Open the engine's pages of a conduct."""
     known = await stack.client.get_workflow_handle(conduct_workflow_id(procedure_id)).describe()
-    page = await browser.new_page(viewport={"width": WIDTH, "height": 1100})
-    page.set_default_timeout(TIMEOUT_MILLISECONDS)
-    outside: list[str] = []
-
-    async def block_outside(route: playwright.Route) -> None:
-        if route.request.url.startswith((str(pages.ui_url), "data:", "blob:")):
-            await route.continue_()
-        else:
-            outside.append(route.request.url)
-            await route.abort()
-
-    await page.route("**/*", block_outside)
+    asked: list[str] = []
+    window.on("request", lambda request: asked.append(request.url))
     address = f"{pages.ui_url}/namespaces/default/workflows/{quote(known.id, safe='')}/{known.run_id}"
-    return WorkflowPage(page, address, outside)
+    return WorkflowPage(window, address, asked)
 
 
 async def test_a_waiting_conduct_says_what_it_waits_for_and_which_steps_it_did(
-    stack: ConductStack, pages: EmbeddedTemporal, browser: playwright.Browser
+    stack: ConductStack, pages: EmbeddedTemporal, window: Page
 ) -> None:
     phase = await start_waiting_phase(await (await build_run_stack(stack)).start())
-    shown = await open_pages(stack, phase, pages, browser)
+    shown = await open_pages(stack, phase, pages, window)
     title = "alignment · steps · watching enclosure · ConductProcedure"
     details = await shown.read_details(title, "Waiting: waiting for the run to be resumed")
     steps = await shown.read_timeline("do_step • step 1/3 · set bl7:energy", "do_step • step 2/3 · check bl7:energy:rbv")
@@ -163,7 +156,7 @@ async def test_a_waiting_conduct_says_what_it_waits_for_and_which_steps_it_did(
 
 
 async def test_a_stretch_can_be_read_and_that_a_gate_has_closed(
-    stack: ConductStack, pages: EmbeddedTemporal, browser: playwright.Browser, tmp_path: Path
+    stack: ConductStack, pages: EmbeddedTemporal, window: Page, tmp_path: Path
 ) -> None:
     enclosure = await stack.do(RegisterEnclosure(name="Optics hutch", facility_code="facility"))
     enclosure_id = UUID((enclosure.body or {})["enclosure_id"])
@@ -179,7 +172,7 @@ async def test_a_stretch_can_be_read_and_that_a_gate_has_closed(
     await observe(stack, enclosure_id, "NotPermitted")
     await stack.plant.write("bl7:energy:rbv", 25)
     await until(lambda: is_held(stack, procedure_id))
-    shown = await open_pages(stack, procedure_id, pages, browser)
+    shown = await open_pages(stack, procedure_id, pages, window)
     title = "alignment · steps · Monochromator · watching enclosure · ConductProcedure"
     details = await shown.read_details(title, "Ended: held, because a watched gate has closed")
     summaries = ("do_steps • steps 1-6/8 · set bl7:energy", "do_step • step 7/8 · check bl7:energy:rbv")
@@ -187,7 +180,7 @@ async def test_a_stretch_can_be_read_and_that_a_gate_has_closed(
 
 
 async def test_an_unknown_outcome_can_be_read(
-    database_url: str, pages: EmbeddedTemporal, browser: playwright.Browser, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    database_url: str, pages: EmbeddedTemporal, window: Page, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(baton.cli.worker, "SHUTDOWN_GRACE", timedelta(seconds=0.1))
     pauses = PausingAction()
@@ -199,7 +192,7 @@ async def test_an_unknown_outcome_can_be_read(
         await stack.stop_worker()
         await stack.start_worker()
         await until(lambda: is_held(stack, procedure_id))
-        shown = await open_pages(stack, procedure_id, pages, browser)
+        shown = await open_pages(stack, procedure_id, pages, window)
         title = "alignment · steps · watching enclosure · ConductOrHoldProcedure"
         details = await shown.read_details(title, "Ended: held, because nobody knows whether a step was done")
         timeline = await shown.read_timeline("do_step • step 1/3 · set a", "do_step • step 2/3 · do pause")

@@ -11,9 +11,9 @@ from temporalio.client import Client, ScheduleUpdate, ScheduleUpdateInput
 from baton.application.ports import CalendarEntry, Calendars, EngineUnavailableError
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.schedule.calendar import CronCalendar, EveryCalendar, next_firings
-from baton.domain.operation.schedule.messages import FiringOrder
-from baton.domain.operation.schedule.schedule import Overlap
+from baton.domain.schedule.calendar import CronCalendar, EveryCalendar, next_firings
+from baton.domain.schedule.messages import FiringOrder
+from baton.domain.schedule.schedule import Overlap
 from baton.infrastructure.temporal.calendars import TemporalCalendars
 from baton.infrastructure.temporal.engine import TemporalEngine, connect
 from baton.infrastructure.wall_clock import clock

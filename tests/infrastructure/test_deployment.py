@@ -9,7 +9,7 @@ from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.domain.kernel import Call, Outcome
-from baton.domain.shared.ports import Deployment, Ports
+from baton.domain.shared.deployment import Deployment, DeploymentPort
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.writes import Answer
 from baton.domain.trust.surface import SYSTEM_HTTP
@@ -21,7 +21,7 @@ class DeploymentProbe(DefineZone):
     """Decides nothing and says what it was told."""
 
     def gather(self, call: Call) -> Reads[Any]:
-        return (yield from ask(Ports.deployment))
+        return (yield from ask(DeploymentPort.deployment))
 
     def decide(self, call: Call, deployment: Deployment) -> Outcome:
         return [Answer({"ttl": deployment.enclosure_observation_ttl, "facility": deployment.self_facility_code})]

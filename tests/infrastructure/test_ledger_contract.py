@@ -16,17 +16,17 @@ from baton.application.conduct.ledger import BeginRequest, Heard
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.access.actor import Actor, ActorKind, ActorRegistered, DeactivateActor, RegisterActor
 from baton.domain.agent.agent import Agent, AgentVersioned
+from baton.domain.conduct.conduct import ConductProcedure
+from baton.domain.conduct.endings import CompleteProcedure, HoldProcedure
+from baton.domain.conduct.messages import ConductVerdict, Mark, StepPlace
+from baton.domain.conduct.progress import FilledSlot, WaitingFor
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
 from baton.domain.equipment.asset_tree import RegisterAsset
-from baton.domain.federation.facility import RegisterFacility
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.conduct.messages import ConductVerdict, Mark, StepPlace
-from baton.domain.operation.conduct.progress import FilledSlot, WaitingFor
-from baton.domain.operation.conduct.results import ActuationKind, Failure, Measured
-from baton.domain.operation.procedure.endings import CompleteProcedure, HoldProcedure
-from baton.domain.operation.procedure.procedure import Procedure
-from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.facility.facility import RegisterFacility
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.run.run import Run
+from baton.domain.start.registration import RegisterProcedure
+from baton.domain.step.results import ActuationKind, Failure, Measured
 from baton.infrastructure.postgres.leadership import MONITOR_LOCK
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.pool import runtime_pool

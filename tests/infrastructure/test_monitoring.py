@@ -2,23 +2,30 @@
 
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from baton.cli.worker import monitor_in_background
+from baton.domain.start.run_start import StartRun
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.postgres.leadership import MONITOR_LOCK
 from tests.support.application.monitored_plant import (
     HUTCH,
     PERMIT,
     QUICK,
+    SYSTEM,
     DatabaseRecord,
     MonitoredRecord,
     good,
     monitored_service,
     running_service,
 )
+from tests.support.domain.world import expect_refusal
 from tests.support.waiting import until
+from tests.support.workflows.run_cases import build_run_stack
 
 HELD = (
     "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32) | objid::bigint = %s "
@@ -94,6 +101,25 @@ async def test_a_sweep_does_not_believe_a_list_that_is_behind(database_url: str)
         await record.sweep()
         assert await record.contact("Vault") == contact, "there was nothing to report"
         assert await record.permits("Cabinet") == ["Permitted"]
+
+
+async def test_a_supply_that_nobody_confirms_any_more_keeps_runs_from_starting(database_url: str) -> None:
+    ring = {"name": "Beam", "kind": "photon_beam", "signal": "SR:CURRENT"}
+    rules = [{"status": "Unavailable", "below": 10}, {"status": "Recovering", "above": 50}]
+    configured = {"monitored_enclosures": {}, "monitored_supplies": [{**ring, "readings": rules}]}
+    async with running_service(database_url, **configured) as record:
+        stack: Any = SimpleNamespace(do=lambda command, on=None: record.service.execute(command, SYSTEM, target_id=on))
+        floor = await build_run_stack(stack)
+        start = StartRun(name="Load step", plan_id=floor.plan_id)
+        with expect_refusal("RunSupplyCoverageMismatchError", "not_confirmed"):
+            await record.do(start)
+        async with monitor_in_background(record.runtime, Simulator({"SR:CURRENT": 100}), QUICK):
+            await until(lambda: record.supply_contact(name="Beam", kind="photon_beam"))
+            assert await record.do(start)
+        earlier = "UPDATE supply_contact SET contacted_at = contacted_at - interval '11 s' WHERE supply_id = %s"
+        await record.execute(earlier, floor.supply_id)
+        with expect_refusal("RunSupplyCoverageMismatchError", "not_confirmed"):
+            await record.do(start)
 
 
 async def _led_by_another(record: DatabaseRecord, than: int) -> bool:

@@ -6,15 +6,9 @@ from typing import Any
 import pytest
 
 from baton.application.control import WRITE_TIMEOUT, ControlError, Fence, Reading
-from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.operation.steering.steering import (
-    DecideAdviceMalformedError,
-    SteeringAdvice,
-    SteeringEvidence,
-    SteeringVerdict,
-)
-from baton.domain.shared.citation import Citation
-from baton.domain.shared.ports import MintedIdentifier
+from baton.domain.shared.citation import Citation, MintedIdentifier
+from baton.domain.shared.identifiers import ExternalIdScheme
+from baton.domain.steering.steering import DecideAdviceMalformedError, SteeringAdvice, SteeringEvidence, SteeringVerdict
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.decide.configured import GridWalkDecider
 from baton.infrastructure.minting import DeterministicMinter

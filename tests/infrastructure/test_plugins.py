@@ -12,15 +12,9 @@ from pydantic import TypeAdapter
 from baton.application.conduct.actions import UnknownActionError, perform
 from baton.application.settings import Settings
 from baton.cli.doctor.examination import examine
-from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.operation.steering.steering import (
-    AskedDecide,
-    Decide,
-    DecideNotAvailableError,
-    offered_deciders,
-    refuse_unavailable,
-)
 from baton.domain.shared.citation import Citation
+from baton.domain.shared.identifiers import ExternalIdScheme
+from baton.domain.steering.steering import AskedDecide, Decide, DecideNotAvailableError, offered_deciders, refuse_unavailable
 from baton.infrastructure.control.routes import configured_control
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.decide.configured import ConfiguredDeciders

@@ -25,6 +25,7 @@ from baton.domain.access.actor import (
     ListActors,
     SubjectBinding,
 )
+from baton.domain.access.proposal_content import ProposalContent
 from baton.domain.contexts import REGISTRY
 from baton.domain.decision.decision import Inference, ListInferences
 from baton.domain.equipment.affordance import Affordance
@@ -34,7 +35,6 @@ from baton.domain.shared.listing import Page, Where
 from baton.domain.shared.reads import LatestEvents, TextPart
 from baton.domain.shared.refusals import ConcurrencyError, Conflict, IdempotencyClaimLostError, IdempotencyConflictError
 from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Enter, Put, Release
-from baton.domain.trust.proposal_content import ProposalContent
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.visit import ListVisits, VisitArrived, VisitHeld, VisitRegistered, VisitStarted
 from baton.domain.trust.zone import ListZones, ZoneDefined

@@ -56,6 +56,7 @@ def jobs() -> list[SoakJob]:
         SoakJob("random conducts", [workflows + "random_conducts.py"], 60, conducts, is_random=True),
         SoakJob("a long conduct", [workflows + "long_conduct.py"], 90, {"LONG_CONDUCT_STEPS": "5000"}),
         SoakJob("rival agents", [chaos + "rival_agents.py"], 90, rivals, is_random=True),
+        SoakJob("operations page", ["tests/e2e/test_docs_page.py"], 90, {"WHOLE_DOCUMENT": "1"}),
         SoakJob("contract", ["tests/api/test_contract.py"], 420, contract, is_random=True),
         SoakJob(
             "beamlines", ["tests/beamline/test_random_beamlines.py"], 90, {"RANDOM_BEAMLINE_ASSETS": "600"}, is_random=True

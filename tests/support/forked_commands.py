@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -25,6 +26,7 @@ COMMANDS = ("doctor.examination", "up", "daily.device_login")
 FORKS = multiprocessing.get_context("forkserver")
 LOADED = [*MODULES, *(f"baton.cli.{module}" for module in COMMANDS), "baton.client", "pytest", __name__]
 FORKS.set_forkserver_preload(LOADED)
+SERVER: Any = forkserver._forkserver  # type: ignore[attr-defined]
 PROGRAM = """\
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
@@ -34,6 +36,12 @@ with socket.socket(socket.AF_UNIX) as server:
     sys.exit(int(server.makefile().readline()))
 """
 """What the program `baton` of a shell does: it has a process forked with its own streams, and ends as that one ends."""
+
+
+def share_server() -> None:
+    """Start the server, for the processes too that are forked from this one, which could not ask whether it still runs."""
+    SERVER.ensure_running()
+    SERVER.ensure_running = lambda: None
 
 
 @contextmanager

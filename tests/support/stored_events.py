@@ -6,6 +6,7 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -72,24 +73,30 @@ def collect_events(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         rows = connection.execute(EVERYTHING).fetchall()
     streams: dict[tuple[str, UUID], list[dict[str, Any]]] = {}
+    shortest: dict[Path, StoredStream] = {}
     for stream_type, stream_id, event_type, version, payload, occurred_at in rows:
         events = streams.setdefault((stream_type, stream_id), [])
         one = {"event_type": event_type, "schema_version": version, "stream_id": str(stream_id)}
         events.append({**one, "occurred_at": occurred_at.isoformat(), "payload": json.loads(payload)})
         known = REGISTRY.aggregates[stream_type].events.get(event_type) if stream_type in REGISTRY.aggregates else None
-        if known is not None and len(events) <= LONGEST:
-            keep(StoredStream(stream_type, event_type, version, shape_of(known), list(events)))
+        path = path_of(event_type, version)
+        if known is None or path.exists() or len(events) > LONGEST:
+            continue
+        if path not in shortest or len(events) < len(shortest[path].events):
+            shortest[path] = StoredStream(stream_type, event_type, version, shape_of(known), list(events))
+    for specimen in shortest.values():
+        keep(specimen)
 
 
 def keep(specimen: StoredStream) -> None:
-    """Write a stream unless a shorter one of its class and version is there already."""
+    """Write a stream unless one of its class and version is there already."""
     path = path_of(specimen.event_type, specimen.version)
-    if path.exists() and len(json.loads(path.read_text())["events"]) <= len(specimen.events):
-        return
     PLACE.mkdir(exist_ok=True)
     draft = path.with_suffix(f".{os.getpid()}")
     draft.write_text(json.dumps(vars(specimen), indent=1, ensure_ascii=False) + "\n")
-    draft.replace(path)
+    with suppress(FileExistsError):
+        path.hardlink_to(draft)
+    draft.unlink()
 
 
 def shape_of(event: type[Event]) -> dict[str, Any]:

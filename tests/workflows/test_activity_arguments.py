@@ -10,7 +10,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from baton.activities.implementations import EngineAttempt, conduct_activities, mint_sweep_activities, run_conduct_activities
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.messages import (
+from baton.domain.conduct.messages import (
     ConductEnd,
     ConductOutcome,
     ConductRequest,
@@ -21,7 +21,7 @@ from baton.domain.operation.conduct.messages import (
     StepPlace,
     StepRequest,
 )
-from baton.domain.run.messages import PhaseRequest, RunConductEnd, RunConductRequest, RunOutcome
+from baton.domain.conduct.run_messages import PhaseRequest, RunConductEnd, RunConductRequest, RunOutcome
 from baton.infrastructure.temporal.engine import connect
 from baton.workflows.activity_stubs import MintRequest
 from tests.support.domain.world import new_id

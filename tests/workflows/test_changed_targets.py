@@ -1,7 +1,6 @@
 """What is arranged is conducted as it was when it was arranged: who may write recipes and may conduct nothing has nothing
 written as the owner of a queued item or of a schedule, until somebody confirms the new version."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
@@ -9,40 +8,22 @@ import pytest
 
 from baton.application.caller import Caller
 from baton.application.queues import QueueTurns
-from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.queue.messages import QueueOrder
-from baton.domain.operation.queue.queue import EditQueueItem
-from baton.domain.operation.schedule.schedule import ScheduleFired, ScheduleFiringRefused, ScheduleFollowNotPermittedError
+from baton.domain.queue.messages import QueueOrder
+from baton.domain.queue.queue import EditQueueItem
 from baton.domain.recipe.plan import Plan, UpdatePlanDefaultParameters
 from baton.domain.recipe.recipe import VersionRecipe
 from baton.domain.registry import REGISTRY
 from baton.domain.run.run import Run
+from baton.domain.schedule.schedule import ScheduleFired, ScheduleFiringRefused, ScheduleFollowNotPermittedError
 from baton.domain.shared.refusals import UnauthorizedError
 from tests.support.domain.world import expect_refusal
 from tests.support.workflows.conduct_stack import ConductStack
-from tests.support.workflows.enforcing_stack import open_enforcing_run_stack
-from tests.support.workflows.queue_cases import QueueCase, open_queue, reacting_queues
-from tests.support.workflows.run_cases import SIGNALS, RunStack
+from tests.support.workflows.queue_cases import QueueCase, open_queue
+from tests.support.workflows.run_cases import RunStack
 from tests.support.workflows.schedule_cases import define_schedule, load_state, recipe, register_member, wait_for_procedure
 from tests.support.workflows.step_json import setpoint
 
 WRITING = {one.command_name for one in REGISTRY if one.context == "recipe" and one.kind == "command"}
-
-
-@pytest.fixture(scope="module")
-async def run_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[RunStack]:
-    async with open_enforcing_run_stack(database, temporal.address, reacting_queues) as run_stack:
-        yield run_stack
-
-
-@pytest.fixture
-def stack(run_stack: RunStack) -> ConductStack:
-    return run_stack.stack
-
-
-@pytest.fixture(autouse=True)
-def fresh_plant(run_stack: RunStack) -> None:
-    run_stack.stack.reset_plant(SIGNALS)
 
 
 def write(recipe_id: UUID) -> dict[str, Any]:

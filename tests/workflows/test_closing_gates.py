@@ -11,13 +11,13 @@ import pytest
 
 from baton.application.control import Reading
 from baton.application.unit_of_work import load_event_rows, require_state
+from baton.domain.conduct.conduct import ConductFromProcedure, ConductProcedure
 from baton.domain.enclosure.enclosure import RegisterEnclosure
 from baton.domain.equipment.asset_tree import RegisterAsset
 from baton.domain.kernel import NIL
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
-from baton.domain.operation.procedure.procedure import ProcedureConducted, ProcedureHeld, ProcedureStatus
+from baton.domain.procedure.procedure import ProcedureConducted, ProcedureHeld, ProcedureStatus
 from baton.domain.run.run import Run, RunHeld, RunStatus
-from baton.domain.run.start import ResumeRun, StartRun
+from baton.domain.start.run_start import ResumeRun, StartRun
 from baton.domain.supply.supply import MarkSupplyRecovering, MarkSupplyUnavailable, RestoreSupply
 from tests.support.waiting import until
 from tests.support.workflows.conduct_moments import ConductMoment

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductProcedure
-from baton.domain.operation.procedure.procedure import ProcedureStatus
-from baton.domain.operation.procedure.start import InvalidProcedureReEstablishmentBoundaryError
+from baton.domain.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductProcedure
+from baton.domain.procedure.procedure import ProcedureStatus
+from baton.domain.start.procedure_start import InvalidProcedureReEstablishmentBoundaryError
 from baton.infrastructure.control.simulator import SimulatedFault
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
 from tests.support.workflows.step_json import check, setpoint

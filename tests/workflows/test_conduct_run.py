@@ -13,27 +13,27 @@ from baton.application.caller import Caller
 from baton.application.conduct.conduct_work import Reconciler
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import open_conduct_engine
-from baton.domain.kernel import NIL, SYSTEM_CONDUIT
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
-from baton.domain.operation.conduct.messages import ConductVerdict, conduct_workflow_id
-from baton.domain.operation.conduct.work_items import GetWork, WorkView
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure, TruncateProcedure
-from baton.domain.operation.procedure.procedure import ProcedureStatus
-from baton.domain.operation.steering.steered_conduct import (
+from baton.domain.conduct.conduct import ConductFromProcedure, ConductProcedure
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure, TruncateProcedure
+from baton.domain.conduct.messages import ConductVerdict, conduct_workflow_id
+from baton.domain.conduct.run_conduct import ConductRun
+from baton.domain.conduct.run_messages import PhaseRequest, phase_conduct_id, run_workflow_id
+from baton.domain.conduct.steered_conduct import (
     AdviseProcedure,
     ConductUntilAdvised,
     ConductUntilAdvisedFrom,
     GetProcedureSteering,
 )
+from baton.domain.conduct.work_items import GetWork, WorkView
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT
+from baton.domain.procedure.procedure import ProcedureStatus
 from baton.domain.registry import REGISTRY
-from baton.domain.run.conduct import ConductRun
-from baton.domain.run.messages import PhaseRequest, phase_conduct_id, run_workflow_id
 from baton.domain.run.run import FAILED_RUNS, AbortRun, CompleteRun, HoldRun, RunAborted, RunHeld, RunStatus, StopRun
-from baton.domain.run.start import ResumeRun
-from baton.domain.run.waiting import ListWaiting, WaitingKind
 from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.start.run_start import ResumeRun
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.domain.views.waiting import ListWaiting, WaitingKind
 from baton.infrastructure.control.simulator import SimulatedFault
 from baton.infrastructure.wall_clock import clock, new_id
 from tests.support.domain.world import expect_refusal
@@ -501,9 +501,10 @@ async def test_a_conduct_that_the_engine_has_lost_leaves_its_phase_to_go_on_and_
     assert await runtime.run_conducts.answer(conduct_id) == result
     (waiting,) = (await stack.ask(ListWaiting(kind=(WaitingKind.LOST_CONDUCT,)))).items
     assert (waiting.id, waiting.about, waiting.name) == (series.run_id, "Run", (await series.run()).name)
-    assert [(one.name, one.arguments.get("procedure_ids")) for one in waiting.commands] == [
+    left = {"procedure_id": str(second), "conduct": {"command": "conduct_procedure", "steps": []}}
+    assert [(one.name, one.arguments.get("phases")) for one in waiting.commands] == [
         ("get_run_conduct", None),
-        ("conduct_run", [str(second)]),
+        ("conduct_run", [left]),
         ("abort_run", None),
     ]
     assert (await series.conduct(second)).body["succeeded"]

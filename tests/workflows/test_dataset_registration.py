@@ -29,7 +29,7 @@ from baton.domain.data.procedure_files import (
     RegisterProcedureDatasets,
     registration_id,
 )
-from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.recipe.plan import DataRegistration, Plan
 from baton.domain.recipe.plan_data import SetPlanDataRegistration
 from baton.domain.shared.reads import members_of

@@ -11,8 +11,8 @@ from temporalio.common import WorkflowIDConflictPolicy
 
 from baton.application.caller import Caller
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUntilConverged
-from baton.domain.operation.conduct.messages import (
+from baton.domain.conduct.conduct import ConductProcedure, ConductUntilConverged
+from baton.domain.conduct.messages import (
     ConductCursor,
     ConductOrder,
     ConductOutcome,
@@ -22,10 +22,10 @@ from baton.domain.operation.conduct.messages import (
     conduct_workflow_id,
     lifecycle_failure,
 )
-from baton.domain.operation.conduct.views import GetProcedureConduct
-from baton.domain.operation.procedure.procedure import ConductMode, ProcedureStatus
-from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
-from baton.domain.run.messages import RunConductOrder, run_workflow_id
+from baton.domain.conduct.run_messages import RunConductOrder, run_workflow_id
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised
+from baton.domain.conduct.views import GetProcedureConduct
+from baton.domain.procedure.procedure import ConductMode, ProcedureStatus
 from baton.domain.run.run import RunStatus
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.temporal.engine import TASK_QUEUE

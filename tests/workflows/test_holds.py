@@ -18,20 +18,20 @@ import pytest
 
 import baton.cli.worker
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.enclosure.enclosure import RegisterEnclosure
-from baton.domain.equipment.asset_tree import RegisterAsset
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductUntilConverged
-from baton.domain.operation.procedure.endings import HoldProcedure
-from baton.domain.operation.procedure.procedure import ProcedureStatus
-from baton.domain.operation.steering.steered_conduct import (
+from baton.domain.conduct.conduct import ConductFromProcedure, ConductUntilConverged
+from baton.domain.conduct.endings import HoldProcedure
+from baton.domain.conduct.steered_conduct import (
     AdviseProcedure,
     ConductUntilAdvised,
     ConductUntilAdvisedFrom,
     GetProcedureSteering,
 )
+from baton.domain.enclosure.enclosure import RegisterEnclosure
+from baton.domain.equipment.asset_tree import RegisterAsset
+from baton.domain.procedure.procedure import ProcedureStatus
 from baton.domain.run.run import HoldRun
-from baton.domain.run.start import ResumeRun, StartRun
 from baton.domain.shared.refusals import Refusal
+from baton.domain.start.run_start import ResumeRun, StartRun
 from baton.domain.supply.supply import DegradeSupply, DeregisterSupply, MarkSupplyRecovering, MarkSupplyUnavailable
 from tests.support.waiting import until
 from tests.support.workflows.conduct_cases import CaseAction, ConductCase

@@ -13,9 +13,9 @@ from uuid import UUID
 import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct import messages
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.conduct.messages import MAX_STRETCH, conduct_workflow_id
+from baton.domain.conduct import messages
+from baton.domain.conduct.conduct import ConductProcedure
+from baton.domain.conduct.messages import MAX_STRETCH, conduct_workflow_id
 from baton.workflows import conduct
 from baton.workflows.conduct import STRETCHES_PER_EXECUTION
 from tests.support.waiting import until

@@ -1,7 +1,7 @@
 """A language model steers a conduct: from the settings over the wire to the plant, and onto the record."""
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised
 from tests.support.infrastructure.model_server import ModelServer, OpenAi
 from tests.support.workflows.conduct_stack import open_conduct_stack
 from tests.support.workflows.step_json import capture, setpoint, steered_value

@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.procedure.endings import AbortProcedure
-from baton.domain.operation.procedure.procedure import ABORTED
+from baton.domain.conduct.conduct import ConductProcedure
+from baton.domain.conduct.endings import AbortProcedure
+from baton.domain.procedure.procedure import ABORTED
 from baton.infrastructure.compute.local_process import JobRetention, LocalProcesses
 from baton.infrastructure.wall_clock import clock
 from tests.support.waiting import until

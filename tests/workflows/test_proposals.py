@@ -19,15 +19,15 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import react_in_background, reconcile_in_background
 from baton.domain.access.actor import Actor, RegisterActor
 from baton.domain.agent.agent import DefineAgent, VersionAgent
+from baton.domain.conduct.conduct import ConductProcedure
+from baton.domain.conduct.endings import HoldProcedure
+from baton.domain.conduct.work_items import GetWork
 from baton.domain.kernel import NIL
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.conduct.work_items import GetWork
-from baton.domain.operation.procedure.endings import HoldProcedure
-from baton.domain.operation.procedure.procedure import Procedure
-from baton.domain.run.hold_everything import HoldEverything
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.shared.refusals import ConcurrencyError, UnauthorizedError
 from baton.domain.trust.authorization import ApprovalRequiredError
 from baton.domain.trust.proposal import Proposal, ProposalStatus, RejectProposal, WithdrawProposal
+from baton.domain.views.hold_everything import HoldEverything
 from baton.infrastructure.postgres.store import Pruner
 from baton.infrastructure.wall_clock import new_id
 from tests.support.domain.world import expect_refusal

@@ -8,11 +8,11 @@ import pytest
 
 from baton.application.conduct.conduct_work import Reconciler
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
-from baton.domain.operation.conduct.messages import conduct_workflow_id
-from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress
-from baton.domain.operation.procedure.endings import AbortProcedure, TruncateProcedure
-from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.conduct.conduct import ConductFromProcedure, ConductProcedure
+from baton.domain.conduct.endings import AbortProcedure, TruncateProcedure
+from baton.domain.conduct.messages import conduct_workflow_id
+from baton.domain.conduct.progress import ConductPhase, ConductProgress
+from baton.domain.procedure.procedure import ProcedureStatus
 from baton.domain.shared.refusals import Refusal
 from baton.infrastructure.wall_clock import clock
 from tests.support.waiting import until

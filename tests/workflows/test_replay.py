@@ -14,7 +14,7 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from baton.cli.worker import WORKFLOWS
-from baton.domain.operation.conduct.messages import ConductOrder
+from baton.domain.conduct.messages import ConductOrder
 from baton.infrastructure.temporal.engine import data_converter
 from baton.infrastructure.temporal.interceptors import CallerInterceptor
 from baton.infrastructure.temporal.sdk_logging import core_runtime

@@ -20,17 +20,12 @@ from baton.application.schedules.schedule_reconciliation import PREFIX, entry_of
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import keep_schedules_in_background
 from baton.domain.kernel import NIL, Call
-from baton.domain.operation.procedure.procedure import Procedure, ProcedureAborted
-from baton.domain.operation.schedule.messages import DueFiring, FiringOrder, FiringVerdict
-from baton.domain.operation.schedule.schedule import (
-    Schedule,
-    ScheduleFired,
-    ScheduleFiringRefused,
-    ScheduleHeld,
-    ScheduleTriggered,
-)
+from baton.domain.launch.launch import Launch
+from baton.domain.procedure.procedure import Procedure, ProcedureAborted
 from baton.domain.registry import REGISTRY
 from baton.domain.run.run import Run, RunAborted
+from baton.domain.schedule.messages import DueFiring, FiringOrder, FiringVerdict
+from baton.domain.schedule.schedule import Schedule, ScheduleFired, ScheduleFiringRefused, ScheduleHeld, ScheduleTriggered
 from baton.domain.trust.policy import RevokePolicyGrant
 from baton.domain.trust.proposal import OPEN_PROPOSALS
 from baton.domain.trust.surface import SYSTEM_HTTP
@@ -46,6 +41,7 @@ from tests.support.workflows.schedule_cases import (
     ScheduleCase,
     darks_target,
     define_schedule,
+    half_begin,
     load_state,
     recipe,
     register_member,
@@ -226,7 +222,7 @@ async def test_a_closed_gate_refuses_a_firing_and_leaves_no_run_behind(run_stack
 
 
 @pytest.mark.parametrize("denied", ["ConductRun", "HoldRun"])
-async def test_a_run_that_was_started_and_cannot_be_conducted_is_aborted(run_stack: RunStack, denied: str) -> None:
+async def test_a_firing_that_may_not_be_conducted_leaves_nothing_but_its_refusal(run_stack: RunStack, denied: str) -> None:
     stack = run_stack.stack
     other, _ = await register_member(stack, REGISTRY.command_names() - {denied})
     table = await define_schedule(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])), other)
@@ -234,6 +230,21 @@ async def test_a_run_that_was_started_and_cannot_be_conducted_is_aborted(run_sta
     (refused,) = await table.outcomes(1)
     assert (refused.code, denied in refused.detail) == ("UnauthorizedError", True)
     due = DueFiring(schedule_id=table.id, scheduled_at=refused.scheduled_at, started_at=refused.scheduled_at)
+    assert await load_state(stack, Run, due.run_id) is None
+    assert await load_state(stack, Procedure, due.procedure_id()) is None
+    launch = await load_state(stack, Launch, due.id)
+    assert (launch.status, launch.by, launch.schedule_id) == ("Refused", "schedule", table.id)
+    assert (launch.code, launch.reason) == (refused.code, refused.detail)
+    assert stack.control.writes == []
+
+
+async def test_a_run_that_an_earlier_release_has_started_and_cannot_conduct_is_aborted(run_stack: RunStack) -> None:
+    stack = run_stack.stack
+    other, _ = await register_member(stack, REGISTRY.command_names() - {"ConductRun"})
+    table = await define_schedule(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])), other)
+    due = due_now(table)
+    await half_begin(stack, due, (await table.state()).aim, 2)
+    assert await stack.runtime.firings.open(due) is FiringVerdict.REFUSED
     await wait_for_run(stack, due.run_id, "Aborted")
     async with stack.runtime.store.session() as session:
         *_, last = await session.history(Run.__name__, due.run_id, 0, 100)
@@ -248,8 +259,7 @@ async def test_a_refused_firing_leaves_no_procedure_that_somebody_could_still_st
     other, _ = await register_member(stack, REGISTRY.command_names() - {"ConductProcedure"})
     table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])), other)
     due = due_now(table)
-    with pytest.raises(ProcessDied):
-        await firings_dying_after(stack, 1).open(due)
+    await half_begin(stack, due, (await table.state()).aim, 1)
     assert (await load_state(stack, Procedure, due.procedure_id())).status == "Defined", "the next try finds it"
     assert await stack.runtime.firings.open(due) is FiringVerdict.REFUSED
     (refused,) = await table.outcomes(1)
@@ -384,8 +394,7 @@ async def test_what_was_begun_ends_where_the_schedule_stops_before_the_conduct_i
     stack, runtime = run_stack.stack, run_stack.stack.runtime
     table = await define_schedule(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])))
     due = due_now(table)
-    with pytest.raises(ProcessDied):
-        await firings_dying_after(stack, 1).open(due)
+    await half_begin(stack, due, (await table.state()).aim, 1)
     await table.give(verb, reason="shutdown")
     assert await runtime.firings.open(due) is FiringVerdict.REFUSED
     await wait_for_run(stack, due.run_id, "Aborted")
@@ -400,8 +409,7 @@ async def test_what_was_begun_is_not_gone_on_with_when_it_is_too_late(run_stack:
     stack, runtime = run_stack.stack, run_stack.stack.runtime
     table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])), catchup_window=600)
     due = due_now(table)
-    with pytest.raises(ProcessDied):
-        await firings_dying_after(stack, 1).open(due)
+    await half_begin(stack, due, (await table.state()).aim, 1)
     late = due.model_copy(update={"started_at": clock() - timedelta(seconds=601)})
     assert await runtime.firings.open(late) is FiringVerdict.REFUSED
     (missed,) = await table.outcomes(1)
@@ -418,10 +426,10 @@ async def test_a_schedule_that_is_not_on_record_fires_nothing_and_its_firings_en
     await stack.runtime.firings.await_end(due, EngineAttempt())
 
 
-@pytest.mark.parametrize(("phases", "commands"), [(0, 3), (1, 4), pytest.param(2, 5, marks=pytest.mark.soak)])
-async def test_a_firing_lives_through_a_death_after_any_of_its_commands(
-    run_stack: RunStack, phases: int, commands: int
-) -> None:
+@pytest.mark.parametrize("phases", [0, 1, pytest.param(2, marks=pytest.mark.soak)])
+async def test_a_firing_lives_through_a_death_after_any_of_its_commands(run_stack: RunStack, phases: int) -> None:
+    """Its commands are two: the launch, and the record of the firing."""
+    commands = 2
     stack, firings = run_stack.stack, run_stack.stack.runtime.firings
     recipes = [await recipe(stack, [setpoint("a", value)]) for value in range(max(phases, 1))]
     target = await plan_target(run_stack, *recipes) if phases else darks_target(recipes[0])
@@ -443,13 +451,32 @@ async def test_a_firing_lives_through_a_death_after_any_of_its_commands(
         assert [type(one) for one in await table.outcomes(1)] == [ScheduleFired]
 
 
+@pytest.mark.parametrize("phases", [0, 2])
+async def test_a_firing_that_an_earlier_release_has_half_begun_comes_to_one_conduct(
+    run_stack: RunStack, phases: int
+) -> None:
+    stack, firings = run_stack.stack, run_stack.stack.runtime.firings
+    recipes = [await recipe(stack, [setpoint("a", value)]) for value in range(max(phases, 1))]
+    target = await plan_target(run_stack, *recipes) if phases else darks_target(recipes[0])
+    for commands in range(1, phases + 2):
+        stack.control.writes.clear()
+        table = await define_schedule(stack, target)
+        due = due_now(table)
+        await half_begin(stack, due, (await table.state()).aim, commands)
+        assert await firings.open(due) is FiringVerdict.OPENED
+        if phases:
+            await wait_for_run(stack, due.run_id, "Completed")
+        else:
+            await wait_for_procedure(stack, due.procedure_id(), "Completed")
+        assert stack.control.writes == [("a", value) for value in range(max(phases, 1))]
+
+
 async def test_a_grant_withdrawn_between_two_tries_ends_the_firing(run_stack: RunStack) -> None:
     stack = run_stack.stack
     other, policy_id = await register_member(stack, REGISTRY.command_names())
     table = await define_schedule(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])), other)
     due = due_now(table)
-    with pytest.raises(ProcessDied):
-        await firings_dying_after(stack, 2).open(due)
+    await half_begin(stack, due, (await table.state()).aim, 2)
     await stack.do(RevokePolicyGrant(permitted_principal_id=other.principal_id, reason="left"), policy_id)
     assert await stack.runtime.firings.open(due) is FiringVerdict.REFUSED
     await wait_for_run(stack, due.run_id, "Aborted")

@@ -11,20 +11,16 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.access.actor import DeactivateActor
 from baton.domain.agent.agent import DefineAgent, ResumeAgent, SuspendAgent, VersionAgent
+from baton.domain.conduct.conduct import ConductFromProcedure, ConductProcedure
+from baton.domain.conduct.endings import AbortProcedure
+from baton.domain.conduct.run_conduct import ConductRun
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom, GetProcedureSteering
 from baton.domain.kernel import NIL
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
-from baton.domain.operation.procedure.endings import AbortProcedure
-from baton.domain.operation.procedure.procedure import HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
-from baton.domain.operation.steering.steered_conduct import (
-    ConductUntilAdvised,
-    ConductUntilAdvisedFrom,
-    GetProcedureSteering,
-)
+from baton.domain.procedure.procedure import HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
 from baton.domain.registry import REGISTRY
-from baton.domain.run.conduct import ConductRun
 from baton.domain.run.run import RunHeld, RunStatus
-from baton.domain.run.start import ResumeRun
 from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.start.run_start import ResumeRun
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.wall_clock import new_id

@@ -6,9 +6,9 @@ import pytest
 
 from baton.application.plant import SimulatedMotor
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.conduct import ConductOrHoldProcedure, ConductProcedure
-from baton.domain.operation.procedure.endings import AbortProcedure
-from baton.domain.operation.procedure.procedure import ProcedureConducted, ProcedureStatus
+from baton.domain.conduct.conduct import ConductOrHoldProcedure, ConductProcedure
+from baton.domain.conduct.endings import AbortProcedure
+from baton.domain.procedure.procedure import ProcedureConducted, ProcedureStatus
 from baton.infrastructure.control.devices import Motor
 from baton.infrastructure.control.simulator import SimulatedFault
 from tests.support.waiting import until

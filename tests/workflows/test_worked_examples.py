@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.equipment.asset_tree import RegisterAsset
-from baton.domain.operation.conduct.conduct import (
+from baton.domain.conduct.conduct import (
     ConductFromProcedure,
     ConductOrHoldProcedure,
     ConductProcedure,
     ConductUntilConverged,
 )
-from baton.domain.operation.conduct.results import Measured
-from baton.domain.operation.procedure.endings import CompleteProcedure, HoldProcedure
-from baton.domain.operation.procedure.procedure import ProcedureIterationEnded, ProcedureOutcomeRecorded, ProcedureStatus
-from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
-from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
+from baton.domain.conduct.endings import CompleteProcedure, HoldProcedure
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised
+from baton.domain.equipment.asset_tree import RegisterAsset
+from baton.domain.procedure.procedure import ProcedureIterationEnded, ProcedureOutcomeRecorded, ProcedureStatus
 from baton.domain.shared.refusals import Refusal
+from baton.domain.start.procedure_start import ResumeProcedure, StartProcedure
+from baton.domain.step.results import Measured
 from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
 from baton.infrastructure.plugins import ActionRegistry
 from tests.support.waiting import until

@@ -36,6 +36,8 @@ def command_sentence(operation: Operation, answer: Answer, status: int = DONE, *
     before = "This call was carried out before, and is answered again. " if replayed else ""
     if status == ACCEPTED and "would" in answer:
         return one_line(f"{before}{_proposed_sentence(operation, answer)}")
+    if "launch_id" in answer and "conduct_id" in answer:
+        return one_line(f"{before}{_launched_sentence(answer)}")
     if status == ACCEPTED:
         work = answer.get("work_id")
         return f"{before}{operation.name} goes on and is not done yet; get_work with work_id {work} tells how it stands."
@@ -52,6 +54,15 @@ def _proposed_sentence(operation: Operation, answer: Answer) -> str:
         f"Nothing is done yet: {operation.name} needs the approval of a second person, and was proposed until "
         f"{answer['expires_at']}; get_work with work_id {answer['work_id']} tells what becomes of it."
     )
+
+
+def _launched_sentence(answer: Answer) -> str:
+    """Return what a launch has started."""
+    ids = answer["procedure_ids"]
+    run = f"run {answer['run_id']} with {_count(len(ids), 'phase')}"
+    started = f"procedure {ids[0]}" if answer["run_id"] is None else run
+    goes = f"get_work with work_id {answer['work_id']} tells how it goes"
+    return f"Launched {answer['name']}: {started} has started and is being conducted; {goes}."
 
 
 def query_sentence(operation: Operation, answer: Any) -> str:

@@ -1,5 +1,5 @@
-"""Subscriptions: an agent is told that a resource has changed when the log holds something about it. Over HTTP the answer to
-`subscriptions/listen` is the stream that tells it; on standard streams `resources/subscribe` is served too."""
+"""Subscriptions: an agent is notified of a changed resource when the log has an event about it. Over HTTP the answer to
+`subscriptions/listen` is the stream of notifications; on standard streams `resources/subscribe` is served too."""
 
 import asyncio
 import time

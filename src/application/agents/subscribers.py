@@ -19,7 +19,7 @@ from baton.domain.agent.prompts import DraftChoice
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.decision.decision import Decision, DecisionRegistered
 from baton.domain.kernel import Event
-from baton.domain.operation.schedule.calendar import EveryCalendar
+from baton.domain.schedule.calendar import EveryCalendar
 from baton.domain.shared.reads import find
 from baton.domain.supply.coverage import LEAVING, PHOTON_BEAM, takes_beam_away
 from baton.domain.supply.supply import Supply

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from baton.application.control import Control, Timekeeper
-from baton.domain.operation.conduct.action_signals import ActionSignals
+from baton.domain.shared.action_signals import ActionSignals
 
 ActionBody = Callable[[Control, Timekeeper, Mapping[str, Any]], Awaitable[Mapping[str, JsonValue]]]
 """The body of an action: it works the plant through the given control port and clock, and returns a JSON object. Its

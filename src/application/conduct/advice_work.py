@@ -8,8 +8,8 @@ from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.ports import Job, WorkItem, WorkProgress
 from baton.application.unit_of_work import load_row
-from baton.domain.operation.conduct.progress import OpenedConduct
-from baton.domain.operation.steering.steered_conduct import load_followed
+from baton.domain.conduct.progress import OpenedConduct
+from baton.domain.conduct.steered_conduct import load_followed
 
 
 class AdviceWork:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from uuid import UUID, uuid5
 
 from baton.application.control import Fence, always_open
-from baton.domain.operation.conduct.results import ActuationKind, Artifact, Measured
+from baton.domain.step.results import ActuationKind, Artifact, Measured
 
 TAIL = 300  # characters of a failed program's output that are kept
 

@@ -9,14 +9,14 @@ from uuid import UUID
 from baton.application.caller import Caller
 from baton.application.ports import Authorizer, Clock, IdGenerator, Store
 from baton.application.unit_of_work import UnitOfWork
-from baton.domain.data.procedure_files import FileRow
-from baton.domain.operation.conduct.estimates import Estimate, StepDuration, StepKey, conduct_estimate
-from baton.domain.operation.conduct.frames import FrameKind, LedgerRow, Outline, StreamFrame, StreamRow, event_frames, frames
-from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, WaitingFor
-from baton.domain.operation.conduct.step_list import LedgerPart, ListPlace
-from baton.domain.operation.conduct.views import ConductView, MeasuredObjective, WorkerContact, conduct_view
-from baton.domain.operation.procedure.procedure import PendingRequest, Procedure
-from baton.domain.shared.ports import Ports
+from baton.domain.conduct.estimates import Estimate, StepDuration, StepKey, conduct_estimate
+from baton.domain.conduct.frames import FrameKind, LedgerRow, Outline, StreamFrame, StreamRow, event_frames, frames
+from baton.domain.conduct.ledger import LedgerPort
+from baton.domain.conduct.progress import ConductPhase, ConductProgress, WaitingFor
+from baton.domain.conduct.views import ConductView, WorkerContact, conduct_view
+from baton.domain.data.procedure_files import FilePort
+from baton.domain.ports import Ports
+from baton.domain.procedure.procedure import PendingRequest, Procedure
 
 MAX_ROWS = 500  # rows and events that one read takes; the next read takes the rest
 ESTIMATE_INTERVAL = timedelta(seconds=10)  # after which a reader gets a fresh estimate, in a snapshot
@@ -57,7 +57,7 @@ class ConductPosition:
     ordinal: int
 
 
-class ConductReader(Protocol):
+class ConductReader(LedgerPort, FilePort, Protocol):
     """The record of conducts as watchers read it; each read is one statement."""
 
     async def position(self, procedure_id: UUID, conduct_id: UUID | None = None) -> ConductPosition | None:
@@ -68,21 +68,6 @@ class ConductReader(Protocol):
 
     async def read(self, outline: Outline, cursor: ReadCursor, limit: int) -> RecordSlice:
         """Return the next rows and events after a cursor, at most so many of each."""
-
-    async def read_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
-        """Return the last measurement of what a loop is judged by."""
-
-    async def read_image_count(self, procedure_id: UUID) -> int:
-        """Return how many images the actions of a procedure took and its setpoints to an `Acquire` signal began."""
-
-    async def read_completed_count(self, conduct_id: UUID) -> int:
-        """Return how many steps of its list, outside passes, a conduct has completed."""
-
-    async def read_file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:
-        """Return what the ledger says about steps of a procedure that left files, in the order it was written."""
-
-    async def read_part(self, conduct_ids: Sequence[UUID], place: ListPlace) -> LedgerPart:
-        """Return what the ledger holds of a part of a list, of each of these conducts."""
 
     async def read_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         """Return how long steps of these kinds on these targets took lately; what was never done is left out."""

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID
+
+import structlog
 
 from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry
@@ -17,20 +19,22 @@ from baton.application.ports import Clock, EventRow, Store
 from baton.application.unit_of_work import decode_event, load_events, require_state
 from baton.domain.access.actor import Actor
 from baton.domain.agent.agent import Agent
+from baton.domain.conduct import messages
+from baton.domain.conduct.conduct import tighter
+from baton.domain.conduct.iterations import EndProcedureIteration
+from baton.domain.conduct.messages import MAX_REASON_LENGTH, ConductRequest, ConductVerdict, StepPlace
+from baton.domain.conduct.progress import OpenedConduct
+from baton.domain.conduct.signals import GONE, ConductSignals, read_conduct_signals
 from baton.domain.kernel import Command, Event, StoredEvent
-from baton.domain.operation.conduct.conduct import tighter
-from baton.domain.operation.conduct.messages import MAX_REASON_LENGTH, ConductRequest, StepPlace, submitter_stood_down
-from baton.domain.operation.conduct.options import ConductOptions, OnUnknownOutcome, conduct_options
-from baton.domain.operation.conduct.progress import OpenedConduct
-from baton.domain.operation.conduct.results import Failure
-from baton.domain.operation.conduct.signals import GONE, ConductSignals, read_conduct_signals
-from baton.domain.operation.procedure import procedure as procedures
-from baton.domain.operation.procedure.iterations import EndProcedureIteration
-from baton.domain.operation.procedure.procedure import ConductMode, Procedure
+from baton.domain.procedure import procedure as procedures
+from baton.domain.procedure.procedure import ConductMode, Procedure
+from baton.domain.recipe.conduct_options import ConductOptions, OnUnknownOutcome, conduct_options
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.run.run import HoldRun
-from baton.domain.shared.refusals import ConcurrencyError
+from baton.domain.shared.refusals import ConcurrencyError, Refusal
+from baton.domain.step.results import Failure
 
+log = structlog.get_logger()
 MAX_CACHED_STEPS = 200_000  # steps of all cached plans together
 MAX_CACHED_PLANS = 1_000
 MAX_KEPT_SIGNALS = 1_000  # conducts of which the signals are kept
@@ -314,10 +318,11 @@ class RecordWatch:
         """Return whether the submitter may not act any more, by the latest event."""
         return (await self.commands.authorizer.read_standing(caller)).objection is not None
 
-    async def failure(self, plan: StepPlan) -> Failure:
-        """Return the failure of a conduct whose submitter stood down."""
-        standing = await self.commands.authorizer.read_standing(plan.caller)
-        return submitter_stood_down(standing.objection, steers=plan.steering is not None and standing.is_agent)
+    async def read_denial(self, caller: Caller, target: str, denied: Refusal) -> tuple[ConductVerdict, Failure | None]:
+        """Return verdict and failure of a denied command: the submitter stood down, or one permission was withdrawn."""
+        if await self.has_stood_down(caller):
+            return ConductVerdict.STOOD_DOWN, None
+        return ConductVerdict.DENIED, messages.lifecycle_failure(target, denied.code, denied.detail)
 
     async def hold_run(self, plan: StepPlan, gate: Failure) -> None:
         """Hold the parent run as the service because a gate has closed; where it is held already, that hold stands."""
@@ -327,6 +332,8 @@ class RecordWatch:
             await self.commands.execute(HoldRun(reason=gate.message[:MAX_REASON_LENGTH]), caller, target_id=plan.run_id)
 
 
-def denial_reason(principal_id: UUID, failure: Failure) -> str:
-    """Return why the service aborts for a submitter who was denied a command."""
-    return f"The principal {principal_id} may not go on with this: {failure.message}"[:MAX_REASON_LENGTH]
+def reject(event: str, request: messages.OwnedRequest, **said: Any) -> ConductVerdict:
+    """Log a request that the record does not agree with; nothing is written, and the workflow ends."""
+    ids = request.model_dump(mode="json", include={"procedure_id", "run_id", "conduct_id"})
+    log.warning(event, **ids, **said)
+    return ConductVerdict.GONE

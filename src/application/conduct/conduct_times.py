@@ -10,9 +10,9 @@ from baton.application.conduct.conduct_reader import ConductReader
 from baton.application.conduct.conduct_record import OPENINGS, boundary_of, convergence_of
 from baton.application.ports import EventRow, Store
 from baton.application.unit_of_work import decode_event, load_events, load_state
-from baton.domain.operation.conduct.estimates import UNLIMITED, ConductWalk, StepDuration, StepKey, walk_of
-from baton.domain.operation.procedure import procedure as procedures
-from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.conduct.estimates import UNLIMITED, ConductWalk, StepDuration, StepKey, walk_of
+from baton.domain.procedure import procedure as procedures
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.recipe.expansion import expansion_of
 from baton.domain.recipe.recipe import Recipe
 
@@ -31,7 +31,7 @@ class ConductTimes:
     _walks: dict[UUID, ConductWalk] = field(default_factory=dict)  # by the ids of conducts, and of procedures to conduct
     _durations: dict[StepKey, tuple[StepDuration, float]] = field(default_factory=dict)  # each with when it was read
 
-    async def walk(self, procedure_id: UUID, conduct_id: UUID) -> ConductWalk | None:
+    async def conduct_walk(self, procedure_id: UUID, conduct_id: UUID) -> ConductWalk | None:
         """Return the steps that a conduct walks, and the caps of its passes; None where it has none."""
         if (known := self._walks.get(conduct_id)) is not None:
             return known
@@ -50,7 +50,7 @@ class ConductTimes:
         expansion = await asyncio.to_thread(expansion_of, *steps, records[-1].bindings)
         return self._keep(procedure_id, walk_of(expansion.steps, expansion.closing_steps))
 
-    async def durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
+    async def step_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         """Return how long steps of these kinds on these targets took lately; what was never done is left out."""
         now = self.clock()
         cached = [(key, self._durations[key]) for key in keys if key in self._durations]

@@ -15,25 +15,25 @@ from baton.application.conduct.conduct_reader import ConductFeed
 from baton.application.ports import Clock, Engine, EngineView, Job, Store, WorkItem, WorkProgress
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_events, require_state
+from baton.domain.conduct import progress as progress_rows
+from baton.domain.conduct.conduct import options_of
+from baton.domain.conduct.endings import EXPIRED, LOST, RecordConductEnd, lost_result
+from baton.domain.conduct.estimates import remaining_text
+from baton.domain.conduct.messages import ConductOrder, reason_of
+from baton.domain.conduct.progress import ConductPhase, OpenedConduct, OpenedRunConduct, RunWaitingFor
+from baton.domain.conduct.run_conduct import RecordRunConductEnd
+from baton.domain.conduct.run_messages import RunConductOrder
+from baton.domain.conduct.views import LOOPS, progress_text
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Command, Event, State
-from baton.domain.operation.conduct import progress as progress_rows
-from baton.domain.operation.conduct.conduct import options_of
-from baton.domain.operation.conduct.estimates import remaining_text
-from baton.domain.operation.conduct.messages import ConductOrder, reason_of
-from baton.domain.operation.conduct.progress import ConductPhase, OpenedConduct, OpenedRunConduct, RunWaitingFor
-from baton.domain.operation.conduct.results import CONDUCT_LOST
-from baton.domain.operation.conduct.views import LOOPS, progress_text
-from baton.domain.operation.procedure.endings import EXPIRED, LOST, RecordConductEnd, lost_result
-from baton.domain.operation.procedure.procedure import MODES, Procedure, ProcedureConducted
+from baton.domain.procedure.procedure import MODES, Procedure, ProcedureConducted
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.recipe import Recipe
-from baton.domain.run.conduct import RecordRunConductEnd
-from baton.domain.run.messages import RunConductOrder
 from baton.domain.run.run import Run, RunConducted
 from baton.domain.shared.refusals import Conflict, Unavailable
 from baton.domain.shared.text import shorten
 from baton.domain.shared.writes import Record
+from baton.domain.step.results import CONDUCT_LOST
 
 log = structlog.get_logger()
 MAX_TITLE_BYTES = 200  # what the engine takes
@@ -155,16 +155,12 @@ class ConductWork(ABC):
         """End a conduct that no worker began in time, or that the engine has lost."""
         opened, _ = await self._load(conduct_id)
         assert opened is not None, "what ends was opened"
-        await self.end(opened, self._end(opened, expired=expired))
+        command, caller = self._end(opened, expired=expired), Caller.system(opened.correlation_id)
+        await execute_with_retry(self._commands, command, caller, target_id=self._subject_id(opened))
 
     async def stall(self, conduct_id: UUID) -> None:
         """Record that the engine cannot make progress with a conduct."""
         await self._stalls.mark_stalled(self.progress_row, conduct_id)
-
-    async def end(self, opened: progress_rows.Submission, command: Command) -> None:
-        """Put the end of a conduct on the record, as the service itself."""
-        caller = Caller.system(opened.correlation_id)
-        await execute_with_retry(self._commands, command, caller, target_id=self._subject_id(opened))
 
     async def _load(self, conduct_id: UUID) -> tuple[Any, Any]:
         """Return the conduct as it was opened (None where there is none), and its progress while it is live (else None)."""
@@ -217,7 +213,7 @@ class ProcedureConductWork(ConductWork):
     async def _describe(self, opened: OpenedConduct, progress: progress_rows.ConductProgress) -> WorkProgress:
         """Return how many steps are done, of how many where there are no passes, and how long the rest takes."""
         looping = MODES.get(opened.command_name) in LOOPS
-        measured = await self._feed.reader.read_objective(opened.procedure_id, opened.conduct_id) if looping else None
+        measured = await self._feed.reader.measured_objective(opened.procedure_id, opened.conduct_id) if looping else None
         remaining = remaining_text(await self._feed.estimate(opened.procedure_id, progress))
         passed = max(0, (progress.iteration_index or 1) - 1) + (progress.phase == ConductPhase.CLOSING)
         done = (progress.step_index or 0) + opened.step_count * passed

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Protocol
 
-from baton.domain.operation.steering import steering
-from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence
+from baton.domain.steering import steering
+from baton.domain.steering.steering import SteeringAdvice, SteeringEvidence
 
 DECIDE_TIMEOUT_SECONDS = 120.0
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from baton.application.ports import StoreUnavailableError
-from baton.domain.operation.conduct.messages import ConductVerdict
-from baton.domain.operation.conduct.signals import ConductSignals
+from baton.domain.conduct.messages import ConductVerdict
+from baton.domain.conduct.signals import ConductSignals
 
 T = TypeVar("T")
 Beat = Callable[[], Coroutine[Any, Any, ConductSignals]]  # sends a heartbeat, and returns what the record says

@@ -7,19 +7,11 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-from baton.domain.operation.conduct import results
-from baton.domain.operation.conduct.messages import Mark, StepPlace
-from baton.domain.operation.conduct.progress import FilledSlot, WaitingFor
-from baton.domain.operation.conduct.results import (
-    ActuationKind,
-    Artifact,
-    CapturedValue,
-    Deviation,
-    Failure,
-    Measured,
-    merged_kind,
-)
-from baton.domain.operation.procedure.activity_logbook import Activity
+from baton.domain.conduct.messages import Mark, StepPlace
+from baton.domain.conduct.progress import FilledSlot, WaitingFor
+from baton.domain.procedure.activity_logbook import Activity
+from baton.domain.step import results
+from baton.domain.step.results import ActuationKind, Artifact, CapturedValue, Deviation, Failure, Measured, merged_kind
 
 # the streams that speak to a conduct, each with its type, id and the version up to which it was read
 StreamVersions = Sequence[tuple[str, UUID, int]]
@@ -162,9 +154,19 @@ def left_at(confirmed: Sequence[Written], tried: Sequence[Written]) -> Any:
 def deviation_in(row: OutcomeRow) -> Deviation:
     """Return how a setpoint read that did not read as written."""
     payload, reading = row.payload, row.payload["post_reading"]
-    asked, read = (results.shown_value(value, row.event_id) for value in (payload["value"], reading["value"]))
+    asked, read = (results.shown_value(value, row.event_id) for value in (written_value(payload), reading["value"]))
     at = {"step_index": row.step_index, "closing": row.closing, "address": payload["address"]}
     return Deviation(**at, asked=asked, read=read, unit=reading.get("units"))
+
+
+def written_value(payload: Mapping[str, Any]) -> Any:
+    """Return what a setpoint wrote, as its signal counts it."""
+    return payload["converted"]["value"] if "converted" in payload else payload["value"]
+
+
+def tried_value(payload: Mapping[str, Any]) -> Any:
+    """Return what a setpoint may have written: what it was sent as is not known, and so it is given with its own unit."""
+    return f"{payload['value']} {payload['unit']}" if "unit" in payload else payload["value"]
 
 
 def captures_in(main: Sequence[OutcomeRow]) -> dict[str, CapturedValue]:
@@ -173,7 +175,8 @@ def captures_in(main: Sequence[OutcomeRow]) -> dict[str, CapturedValue]:
     captures = {}
     for row in [row for row in main if "captured_value" in row.payload and row.payload["capture_name"]]:
         name, reading = row.payload["capture_name"], row.payload.get("reading", {})
-        unit, time = reading.get("units") or units.get((row.step_index, name)), reading.get("sampled_at") or row.sampled_at
+        unit = row.payload.get("captured_unit") or reading.get("units") or units.get((row.step_index, name))
+        time = reading.get("sampled_at") or row.sampled_at
         captures[name] = CapturedValue(value=row.payload["captured_value"], unit=unit, time=time)
     return captures
 

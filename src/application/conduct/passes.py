@@ -7,29 +7,26 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import structlog
-
+from baton.application.conduct import conduct_record
 from baton.application.conduct.conduct_record import ConductRecord, RecordWatch, StepPlan, StepPlans
 from baton.application.conduct.deciders import FAULTS, Deciders, advice_from
 from baton.application.conduct.heartbeat import STOPPING, Attempt
 from baton.application.conduct.ledger import Ledger, Tally
 from baton.application.ports import Clock, Store
 from baton.application.unit_of_work import load_row
+from baton.domain.conduct import iterations, messages, steered_conduct
+from baton.domain.conduct.iterations import EndProcedureIteration, StartProcedureIteration
+from baton.domain.conduct.messages import ConductRequest, ConductVerdict, PassDecision, PassRequest
+from baton.domain.conduct.progress import ConductPhase, ConductProgress, WaitingFor
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct import messages
-from baton.domain.operation.conduct.messages import ConductRequest, ConductVerdict, PassDecision, PassRequest
-from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, WaitingFor
-from baton.domain.operation.conduct.results import Failure, Measured
-from baton.domain.operation.conduct.step_values import meets
-from baton.domain.operation.procedure import iterations
-from baton.domain.operation.procedure import procedure as procedures
-from baton.domain.operation.procedure.iterations import EndProcedureIteration, StartProcedureIteration
-from baton.domain.operation.procedure.procedure import Procedure, ProcedureAdvised, ProcedureIterationStarted
-from baton.domain.operation.steering import steered_conduct, steering
-from baton.domain.operation.steering.steering import AskedDecide, CallerDecide, Point, SteeringAdvice, SteeringEvidence
+from baton.domain.procedure import procedure as procedures
+from baton.domain.procedure.procedure import Procedure, ProcedureAdvised, ProcedureIterationStarted
 from baton.domain.shared.refusals import ConcurrencyError, UnauthorizedError
+from baton.domain.steering import steering
+from baton.domain.steering.steering import AskedDecide, CallerDecide, Point, SteeringAdvice, SteeringEvidence
+from baton.domain.step.results import Failure, Measured
+from baton.domain.step.step_values import meets
 
-log = structlog.get_logger()
 GONE = PassDecision(verdict=ConductVerdict.GONE)
 STOOD_DOWN = PassDecision(verdict=ConductVerdict.STOOD_DOWN)
 REQUESTED = {asked: PassDecision(verdict=ConductVerdict[asked.name]) for asked in procedures.PendingRequest}
@@ -97,7 +94,8 @@ class Passes:
             try:
                 await self.record.execute(plan, command)
             except UnauthorizedError as denied:
-                return await self._decide_denied(plan, "start", denied)
+                verdict, failure = await self.watch.read_denial(plan.caller, "start", denied)
+                return PassDecision(verdict=verdict, failure=failure)
             except iterations.ProcedureIterationLimitReachedError:
                 return PassDecision(verdict=ConductVerdict.FAILED, failure=cap_failure(procedure))
             except (ConcurrencyError, StartProcedureIteration.Cannot):
@@ -128,13 +126,6 @@ class Passes:
             return None
         spent = steered_conduct.spent_budget(plan.steering, plan.passes(procedure), plan.started_at, self.clock())
         return None if spent is None else PassDecision(verdict=ConductVerdict.DONE, stop=True, termination_reason=spent)
-
-    async def _decide_denied(self, plan: StepPlan, target: str, denied: UnauthorizedError) -> PassDecision:
-        """Return what a denied command means: the submitter stood down, or one permission was withdrawn."""
-        if await self.watch.has_stood_down(plan.caller):
-            return STOOD_DOWN
-        failure = messages.lifecycle_failure(target, denied.code, denied.detail)
-        return PassDecision(verdict=ConductVerdict.DENIED, failure=failure)
 
     async def judge(self, request: PassRequest) -> PassDecision:
         """Judge whether a pass that was walked to its end has converged, and record it; a hold is served behind that."""
@@ -235,7 +226,8 @@ class Passes:
         try:
             await self.record.execute(plan, command)
         except UnauthorizedError as denied:
-            return await self._decide_denied(plan, "abort", denied)
+            verdict, failure = await self.watch.read_denial(plan.caller, "abort", denied)
+            return PassDecision(verdict=verdict, failure=failure)
         except (ConcurrencyError, EndProcedureIteration.Cannot):
             return None
         return PassDecision(verdict=ConductVerdict.DONE, converged=fields.get("converged"))
@@ -325,9 +317,7 @@ class Passes:
 
 def reject(plan: StepPlan, activity: str) -> PassDecision:
     """Log a request that the record does not agree with; nothing is written, and the workflow ends."""
-    ids = {"procedure_id": str(plan.procedure_id), "conduct_id": str(plan.conduct_id)}
-    log.warning("pass_out_of_turn", **ids, activity=activity)
-    return GONE
+    return PassDecision(verdict=conduct_record.reject("pass_out_of_turn", plan.between, activity=activity))
 
 
 def with_captures(tally: Tally) -> tuple[Measured, ...]:

@@ -4,41 +4,33 @@ may be repeated: the streams say whether it was done already."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Protocol
 from uuid import UUID
 
-import structlog
-
 from baton.application.caller import Caller
 from baton.application.commands import Commands
-from baton.application.conduct.conduct_record import RecordWatch, denial_reason
+from baton.application.conduct.conduct_record import RecordWatch, reject
 from baton.application.conduct.conduct_work import ConductWork, submitter
+from baton.application.conduct.end_recording import Seen, put_on_record
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.ports import Clock, Store
 from baton.application.unit_of_work import StreamWatch, load_events, load_row, require_state
+from baton.domain.conduct import run_messages as messages
+from baton.domain.conduct.arranged_conduct import arranged_command
+from baton.domain.conduct.end_decision import EndCommand, EndRecord
+from baton.domain.conduct.ends import Leads
+from baton.domain.conduct.messages import MAX_REASON_LENGTH, ConductOutcome, ConductVerdict, Finish, lifecycle_failure
+from baton.domain.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait, RunWaitingFor
+from baton.domain.conduct.run_conduct import RecordRunConductEnd, failure_of
+from baton.domain.conduct.run_messages import PhaseReport, PhaseRequest
 from baton.domain.kernel import Command
-from baton.domain.operation.conduct.ends import ENDS, Leads
-from baton.domain.operation.conduct.messages import (
-    MAX_REASON_LENGTH,
-    ConductVerdict,
-    Finish,
-    lifecycle_failure,
-    reason_of,
-    submitter_stood_down,
-)
-from baton.domain.operation.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait, RunWaitingFor
-from baton.domain.operation.conduct.results import ConductResult, Failure
-from baton.domain.operation.launch.arranged_conduct import arranged_command
-from baton.domain.operation.procedure.procedure import ABORTED, COMPLETED, TRUNCATED, Procedure, ProcedureConducted
-from baton.domain.operation.procedure.start import HOLDING
-from baton.domain.run import messages
+from baton.domain.procedure.procedure import ABORTED, COMPLETED, TRUNCATED, Procedure, ProcedureConducted
 from baton.domain.run import run as runs
-from baton.domain.run.conduct import RecordRunConductEnd, failure_of
-from baton.domain.run.messages import PhaseReport, PhaseRequest, RunOutcome
 from baton.domain.run.run import HELD, LIVE, AbortRun, HoldRun, Run
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
-
-log = structlog.get_logger()
+from baton.domain.start.procedure_start import HOLDING
+from baton.domain.step.results import ConductResult
 
 
 class RunProgress(Protocol):
@@ -86,7 +78,7 @@ class RunConductor:
         """Open the conduct of a phase as the submitter of the run's; a gate that refuses it holds the run."""
         plan, index = await self._plan(request.conduct_id), request.phase_index
         if await self._phase(plan, index) is None or not await self._are_completed(plan, index):
-            return PhaseReport(verdict=reject(plan, "open_phase"))
+            return PhaseReport(verdict=reject("run_conduct_rejected", request, activity="open_phase"))
         listed = plan.phases[index]
         own_id = messages.phase_conduct_id(request.conduct_id, listed.procedure_id)
         while True:
@@ -106,7 +98,8 @@ class RunConductor:
             try:
                 await self.commands.execute(command, plan.caller, target_id=listed.procedure_id, new_id=own_id)
             except UnauthorizedError as denied:
-                return await self._report_denied(plan, "start", denied)
+                verdict, failure = await self.watch.read_denial(plan.caller, "start", denied)
+                return PhaseReport(verdict=verdict, failure=failure)
             except HOLDING as gate:
                 if (report := await self._hold(plan, index, gate)) is not None:
                     return report
@@ -116,7 +109,8 @@ class RunConductor:
                 continue
             except Refusal as refusal:
                 if refusal.reason != "parent_run_not_running" and not await self._is_open(own_id):
-                    return refusal_report(ConductVerdict.FAILED, "start", refusal)
+                    failure = lifecycle_failure("start", refusal.code, refusal.detail)
+                    return PhaseReport(verdict=ConductVerdict.FAILED, failure=failure)
 
     async def _hold(self, plan: PhasePlan, index: int, gate: Refusal) -> PhaseReport | None:
         """Hold the run because a gate refuses a phase; return None where it is not Running any more, to be read again."""
@@ -127,16 +121,11 @@ class RunConductor:
             hold = HoldRun(reason=gate.detail[:MAX_REASON_LENGTH])
             await self.commands.execute(hold, plan.caller, target_id=plan.opened.run_id)
         except UnauthorizedError as denied:
-            return await self._report_denied(plan, "hold", denied)
+            verdict, failure = await self.watch.read_denial(plan.caller, "hold", denied)
+            return PhaseReport(verdict=verdict, failure=failure)
         except (ConcurrencyError, HoldRun.Cannot):
             return None
         return PhaseReport(verdict=ConductVerdict.RUN_HELD)
-
-    async def _report_denied(self, plan: PhasePlan, target: str, denied: UnauthorizedError) -> PhaseReport:
-        """Return what a denied command means: the submitter stood down, or one permission was withdrawn."""
-        if await self.watch.has_stood_down(plan.caller):
-            return PhaseReport(verdict=ConductVerdict.STOOD_DOWN)
-        return refusal_report(ConductVerdict.DENIED, target, denied)
 
     async def await_run(self, request: PhaseRequest, attempt: Attempt) -> PhaseReport:
         """Wait while the run is held; what a gate said about the phase stays readable meanwhile."""
@@ -160,7 +149,7 @@ class RunConductor:
         """Wait until a phase has ended; one that is held or halted is waited for until a person ends it."""
         plan, index = await self._plan(request.conduct_id), request.phase_index
         if (known := await self._phase(plan, index)) is None:
-            return PhaseReport(verdict=reject(plan, "await_phase"))
+            return PhaseReport(verdict=reject("run_conduct_rejected", request, activity="await_phase"))
         run_watch, phase_watch = StreamWatch(self.store, Run, request.run_id), StreamWatch(self.store, Procedure, known.id)
         while True:
             attempt.heartbeat()
@@ -192,76 +181,41 @@ class RunConductor:
         return RunWait(for_=RunWaitingFor.PHASE, procedure_id=phase.id, code=code, detail=detail)
 
     async def end(self, request: messages.RunConductEnd) -> ConductVerdict:
-        """End the run as its phases ended, and record the result of the conduct. A run that is held although all is done is
-        not ended yet. Where the submitter stood down, the service holds the run instead of completing it and ends the
-        conduct, so that somebody else can conduct what is left."""
-        plan, outcome = await self._plan(request.conduct_id), request.outcome
-        if not await self._is_shown(plan, outcome):
-            return reject(plan, f"end_run_conduct, {outcome.finish.value}")
-        failure = ENDS[Finish.CANCELLED].failure if outcome.finish is Finish.CANCELLED else outcome.failure
-        while True:
-            run = await self._run(request.run_id)
-            if run.live_conduct_id != request.conduct_id:
-                return ConductVerdict.GONE
-            if run.status is runs.RunStatus.COMPLETED:
-                failure = None
-            if run.status not in LIVE:
-                break
-            stood_down = await self.watch.has_stood_down(plan.caller)
-            if stood_down and outcome.finish is Finish.COMPLETED:
-                outcome = RunOutcome(finish=Finish.STOOD_DOWN)
-            if outcome.finish is Finish.STOOD_DOWN:
-                objection = (await self.commands.authorizer.read_standing(plan.caller)).objection
-                failure = failure or submitter_stood_down(objection, steers=False)
-                if run.status is HELD:
-                    break
-            if outcome.finish is Finish.COMPLETED and run.status is HELD:
-                return ConductVerdict.RUN_HELD
-            command = await self._end_command(plan, outcome, failure)
-            by_service = stood_down or ENDS[outcome.finish].by_service
-            caller = Caller.system(plan.opened.correlation_id) if by_service else plan.caller
-            try:
-                await self.commands.execute(command, caller, target_id=request.run_id)
-            except UnauthorizedError as denied:
-                if await self.watch.has_stood_down(plan.caller):
-                    continue
-                target = "complete" if outcome.finish is Finish.COMPLETED else "abort"
-                denial = lifecycle_failure(target, denied.code, denied.detail)
-                failure = failure or denial
-                outcome = RunOutcome(finish=Finish.DENIED, phase_index=outcome.phase_index, failure=denial)
-            except ConcurrencyError:
-                continue
-            except Unavailable:
-                raise
-            except Refusal as refusal:
-                if outcome.finish is not Finish.COMPLETED:
-                    break
-                if (await self._run(request.run_id)).status is runs.RUNNING:
-                    failure = lifecycle_failure("complete", refusal.code, refusal.detail)
-                    break
-        await self._await_all_phases(plan)
-        failed_phase = await self._phase(plan, outcome.phase_index)
-        failed_id = None if failed_phase is None else failed_phase.id
-        command = RecordRunConductEnd(conduct_id=request.conduct_id, failure=failure, failed_id=failed_id)
-        await self.run_conducts.end(plan.opened, command)
-        return ConductVerdict.DONE
+        """End the run as its phases ended, and record the result of the conduct; a run that is held although all is done is
+        not ended yet."""
+        plan, said = await self._plan(request.conduct_id), request.outcome
+        outcome, read = ConductOutcome(finish=said.finish, failure=said.failure), partial(self._read_end, plan, request)
+        verdict, _ = await put_on_record(self.commands, plan.caller, request.run_id, outcome, read)
+        return verdict or reject("run_conduct_rejected", request, activity=f"end_run_conduct, {said.finish.value}")
 
-    async def _is_shown(self, plan: PhasePlan, outcome: RunOutcome) -> bool:
-        """Return whether the record shows that the phases ended so; giving up needs nothing."""
-        match outcome.finish:
-            case Finish.COMPLETED:
-                return await self._are_completed(plan, len(plan.phases))
-            case Finish.FAILED:
-                phase = await self._phase(plan, outcome.phase_index)
-                return phase is not None and (outcome.failure is not None or phase.status in (ABORTED, TRUNCATED))
-            case Finish.STOPPED:
-                return (await self._run(plan.opened.run_id)).status not in LIVE
-            case Finish.DENIED:
-                return outcome.failure is not None
-            case Finish.CANCELLED | Finish.STOOD_DOWN:
-                return True
+    async def _read_end(self, plan: PhasePlan, request: messages.RunConductEnd, outcome: ConductOutcome) -> Seen:
+        """Return what the record says to an end, and what makes the commands for it."""
+        run, phase = await self._run(request.run_id), await self._phase(plan, request.outcome.phase_index)
+        record = EndRecord(
+            principal_id=plan.opened.principal_id,
+            objection=(await self.commands.authorizer.read_standing(plan.caller)).objection,
+            live=run.live_conduct_id == request.conduct_id,
+            of_run=True,
+            run=run.status,
+            walked=outcome.finish is Finish.COMPLETED and await self._are_completed(plan, len(plan.phases)),
+            phase=phase,
+            failed=None if phase is None else failure_of(phase, await self._results(phase.id)),
+        )
+        return record, partial(self._end_command, plan, phase)
+
+    async def _end_command(self, plan: PhasePlan, phase: Procedure | None, end: EndCommand) -> Command:
+        """Return the command that ends the run or, once no phase is conducted any more, the one that ends its conduct."""
+        match end.leads_to:
+            case Leads.COMPLETE:
+                return runs.CompleteRun(conduct_id=plan.opened.conduct_id)
+            case Leads.HOLD:
+                return HoldRun(reason=end.reason)
+            case Leads.ABORT:
+                return AbortRun(reason=end.reason, conduct_id=plan.opened.conduct_id)
             case _:
-                return False  # runs have no other end
+                await self._await_all_phases(plan)
+                failed_id = None if phase is None else phase.id
+                return RecordRunConductEnd(conduct_id=plan.opened.conduct_id, failure=end.failure, failed_id=failed_id)
 
     async def _are_completed(self, plan: PhasePlan, count: int) -> bool:
         """Return whether the first so many phases are Completed."""
@@ -273,32 +227,6 @@ class RunConductor:
         if index is None or not 0 <= index < len(plan.phases):
             return None
         return await require_state(self.store, Procedure, plan.phases[index].procedure_id)
-
-    async def _end_command(self, plan: PhasePlan, outcome: RunOutcome, failure: Failure | None) -> Command:
-        """Return the command that an outcome leads to."""
-        match ENDS[outcome.finish].leads_to:
-            case Leads.COMPLETE:
-                return runs.CompleteRun(conduct_id=plan.opened.conduct_id)
-            case Leads.HOLD:
-                assert failure is not None, "there is a reason"
-                return HoldRun(reason=reason_of(failure))
-            case Leads.ABORT:
-                return AbortRun(reason=await self._abort_reason(plan, outcome), conduct_id=plan.opened.conduct_id)
-            case Leads.STAY | Leads.NOTHING:
-                raise AssertionError("what has ended is not ended again")
-
-    async def _abort_reason(self, plan: PhasePlan, outcome: RunOutcome) -> str:
-        """Return why a run is aborted: a cancellation, a denied command, or the phase that failed and its failure."""
-        if outcome.finish is Finish.CANCELLED:
-            return "conduct cancelled"
-        if outcome.finish is Finish.DENIED:
-            assert outcome.failure is not None, "something was denied"
-            return denial_reason(plan.opened.principal_id, outcome.failure)
-        phase = await self._phase(plan, outcome.phase_index)
-        assert phase is not None, "some phase failed"
-        failure = outcome.failure or failure_of(phase, await self._results(phase.id))
-        reason = phase.status.value if failure is None else reason_of(failure)
-        return f"phase {phase.name}: {reason}"[:480]
 
     async def _await_all_phases(self, plan: PhasePlan) -> None:
         """Wait until no phase is conducted any more, since the ends of all of them belong to the result."""
@@ -336,15 +264,3 @@ class RunConductor:
 
     async def _results(self, procedure_id: UUID) -> Sequence[ConductResult]:
         return [end.result for end in await load_events(self.store, procedure_id, ProcedureConducted)]
-
-
-def reject(plan: PhasePlan, activity: str) -> ConductVerdict:
-    """Log a request that the record does not agree with; nothing is written, and the workflow ends."""
-    ids = {"run_id": str(plan.opened.run_id), "conduct_id": str(plan.opened.conduct_id)}
-    log.warning("run_conduct_rejected", **ids, activity=activity)
-    return ConductVerdict.GONE
-
-
-def refusal_report(verdict: ConductVerdict, target: str, refusal: Refusal) -> PhaseReport:
-    """Return the report of a command that was refused."""
-    return PhaseReport(verdict=verdict, failure=lifecycle_failure(target, refusal.code, refusal.detail))

@@ -2,14 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from uuid import UUID
 
 from baton.application.conduct.signal_limits import control_limits
 from baton.application.conduct.step_effects import plain, shape
 from baton.application.control import Control, ControlError, ControlTimeoutError, Reading, ReadingKind
 from baton.application.ports import Engine, EngineUnavailableError, Job
-from baton.domain.operation.conduct.control_signals import (
+from baton.domain.conduct.control_signals import (
+    MAX_READ,
     ReadSignalsRequest,
     SignalError,
     SignalSample,
@@ -22,6 +26,9 @@ ANSWER_SECONDS = 5.0  # and that the answer may take in all
 MAX_VALUE_BYTES = 200  # of a value in an answer; a larger one is its kind and shape
 MAX_TEXT_BYTES = {"unit": 40, "quality_detail": 80, "error": 300}
 MAX_QUESTIONS = 4  # that are put to workers at once, since each holds a database connection while it waits
+UNIT_SECONDS = 60.0  # for which a stated unit is remembered
+RETRY_SECONDS = 5.0  # after which a signal that could not be read is asked again
+MAX_KNOWN_UNITS = 10_000
 WORKFLOW = "read-signals"
 
 
@@ -85,11 +92,14 @@ def cut(text: str, what: str) -> str:
 class SignalQuestions:
     """Has signals read by a worker, through the engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, new_id: Callable[[], UUID], clock: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine
+        self._new_id = new_id
+        self._clock = clock
         self._open = 0
+        self._units: dict[str, tuple[float, str | None]] = {}  # by address, with the time at which it was asked
 
-    async def ask(self, request: ReadSignalsRequest) -> Sequence[SignalSample]:
+    async def read_signals(self, request: ReadSignalsRequest) -> Sequence[SignalSample]:
         """Return what a worker reads; refuse where none answers in time, or too many ask."""
         if self._open >= MAX_QUESTIONS:
             detail = f"{MAX_QUESTIONS} requests are reading signals already; ask again in a few seconds."
@@ -103,3 +113,21 @@ class SignalQuestions:
             raise SignalsUnreadableError(detail, reason="no_worker_answered") from error
         finally:
             self._open -= 1
+
+    async def stated_units(self, addresses: Sequence[str]) -> Mapping[str, str | None]:
+        """Return the unit that the control system states for each signal; None where it states none, or nobody could ask in
+        time. An answer is kept for a minute, since the write compares again."""
+        asked_at = self._clock()
+        if len(self._units) > MAX_KNOWN_UNITS:
+            self._units.clear()
+        old = asked_at - UNIT_SECONDS
+        missing = [address for address in dict.fromkeys(addresses) if self._units.get(address, (old,))[0] <= old]
+        for part in (missing[first : first + MAX_READ] for first in range(0, len(missing), MAX_READ)):
+            samples: Sequence[SignalSample] = [SignalSample()] * len(part)
+            if self._clock() - asked_at < ANSWER_SECONDS:
+                with suppress(SignalsUnreadableError):
+                    samples = await self.read_signals(ReadSignalsRequest(request_id=self._new_id(), addresses=tuple(part)))
+            for address, sample in zip(part, samples, strict=True):
+                was_read = sample.kind is not None
+                self._units[address] = (asked_at if was_read else old + RETRY_SECONDS, sample.unit)
+        return {address: self._units[address][1] for address in addresses}

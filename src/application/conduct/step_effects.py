@@ -13,8 +13,10 @@ from typing import Any, Generic, TypeVar, assert_never
 
 from baton.application.conduct.actions import Actions, perform
 from baton.application.conduct.compute import Compute, ComputeError, JobSpec, provide_result, submission_key
+from baton.application.conduct.unit_edge import UnitEdge
 from baton.application.control import (
     Control,
+    ControlAccessDeniedError,
     ControlError,
     Fence,
     FencedControl,
@@ -26,13 +28,15 @@ from baton.application.control import (
     always_open,
     never_still,
 )
-from baton.domain.operation.conduct import step_values
-from baton.domain.operation.conduct.messages import WRITE_TIMEOUT, StepPlace
-from baton.domain.operation.conduct.results import ActuationKind, DeclaredRoute, touched_kind
-from baton.domain.operation.conduct.step_values import Memory, StepFault, meets, reference_field
+from baton.domain.conduct.messages import WRITE_TIMEOUT, StepPlace
 from baton.domain.recipe import steps
 from baton.domain.recipe.steps import CaptureRef, OutputRef, RecipeStep, Verification
+from baton.domain.shared.deployment import DeclaredRoute
 from baton.domain.shared.text import shorten
+from baton.domain.shared.units import UnitPolicy
+from baton.domain.step import step_values
+from baton.domain.step.results import ActuationKind, touched_kind
+from baton.domain.step.step_values import Memory, StepFault, meets, reference_field
 
 T = TypeVar("T")
 MAX_ARRAY_NUMBERS = 1000  # numbers of an array that a row holds; of a larger one it holds the shape
@@ -85,6 +89,7 @@ class StepEffects:
     action_timeout: float
     check_limits: LimitCheck = allow_any_value
     stood_still: Standstill = never_still
+    unit_policy: UnitPolicy = UnitPolicy.CONVERT
 
     def prepare(self, step: RecipeStep, memory: Memory, fence: Fence, deadline: datetime | None) -> Effect[EffectResult]:
         """Return the effect of a step with everything resolved; raise StepFault where that fails."""
@@ -103,35 +108,43 @@ class StepEffects:
                 assert_never(step)
 
     def setpoint(self, step: steps.RecipeSetpointStep, memory: Memory, fence: Fence) -> Effect[EffectResult]:
-        """Write a value within its limits and wait until it is confirmed; then read back, as evidence or as a condition."""
+        """Write a value within its limits, as its signal counts it, and wait until it is confirmed; then read back, as
+        evidence or as a condition."""
         value, witness = memory.value(step.value), FencedControl(self.control, fence, self.check_limits, self.stood_still)
+        has_number = any(map(step_values.is_number, leaves(value)))
+        edge, converted = UnitEdge(step.unit if has_number else None, self.unit_policy), dict[str, Any]()
 
         async def write() -> EffectResult:
-            await witness.write(step.address, value, timeout=WRITE_TIMEOUT)
+            stated = await read_unit(witness, step.address, edge)
+            written = edge.to_signal(value, stated, step.address)
+            converted.update(converted_field(written, stated.units) if edge.differs(stated) else {})
+            await witness.write(step.address, written, timeout=WRITE_TIMEOUT)
+            asked = Asked(value, edge)
             if isinstance(step.verify, Verification):
-                return await self._await_value(witness, step.verify.address or step.address, value, step.verify)
-            return await self._read_evidence(witness, step.address, value) if step.verify else EffectResult()
+                return await self._await_value(witness, step.verify.address or step.address, asked, step.verify)
+            return await self._read_evidence(witness, step.address, asked) if step.verify else EffectResult()
 
         def remains() -> Mapping[str, Any]:
             if witness.unconfirmed:
-                return {"sent": True, **repeats_of(witness)}
-            return {**({"confirmed": True} if step.verify and witness.written else {}), **repeats_of(witness)}
+                return {"sent": True, **converted, **repeats_of(witness)}
+            return {**({"confirmed": True} if step.verify and witness.written else {}), **converted, **repeats_of(witness)}
 
         verify = step.model_dump(mode="json")["verify"]
-        says = {"address": step.address, "value": plain(value), "verify": verify, **reference_field(step.value)}
+        says = {"address": step.address, "value": plain(value), "verify": verify, **edge.unit_field()}
+        says |= reference_field(step.value)
         return Effect(says, write, lambda: self._kind(witness), marked=True, remains=remains)
 
-    async def _read_evidence(self, control: Control, address: str, asked: Any) -> EffectResult:
+    async def _read_evidence(self, control: Control, address: str, asked: "Asked") -> EffectResult:
         """Read once what was written; a reading that differs marks the step, and one that fails changes nothing."""
         try:
             reading = await control.read(address)
         except ControlError as error:
             return EffectResult({"post_read_error": plain(f"{type(error).__name__}: {error}")})
         says = {"post_reading": reading_document(reading)}
-        took = step_values.is_reached(asked, reading.value, reading.index)
+        took = step_values.is_reached(await asked.of(reading, address), reading.value, reading.index)
         return EffectResult(says if took else {**says, "deviates": True})
 
-    async def _await_value(self, control: Control, address: str, asked: Any, verify: Verification) -> EffectResult:
+    async def _await_value(self, control: Control, address: str, wanted: "Asked", verify: Verification) -> EffectResult:
         """Read until the signal is as near to what was written as is wanted; raise a fault where the time is up before."""
 
         def is_near(reading: Reading) -> bool:
@@ -140,6 +153,7 @@ class StepEffects:
 
         began = self.time.now()
         reading = await control.read(address)
+        asked = await wanted.of(reading, address)
         if not is_near(reading) and verify.timeout is not None:
             deadline = began + timedelta(seconds=verify.timeout)
             reading = await self._follow(control, address, reading, is_near, deadline)
@@ -180,17 +194,21 @@ class StepEffects:
     def check(self, step: steps.RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect[EffectResult]:
         """Read, follow the signal until it satisfies or the deadline comes, and judge the last reading."""
         criterion, witness = step.criterion, FencedControl(self.control, always_open, stood_still=self.stood_still)
-        expected = memory.value(criterion.expected)
+        expected, edge = memory.value(criterion.expected), UnitEdge(step.unit, self.unit_policy)
 
         def satisfies(reading: Reading) -> bool:
-            return reading.quality.value == step_values.GOOD and meets(criterion, expected, reading.value, reading.index)
+            value = edge.from_signal(reading, step.address)
+            return reading.quality.value == step_values.GOOD and meets(criterion, expected, value, reading.index)
 
         async def judge() -> EffectResult:
             began = self.time.now()
             reading = await witness.read(step.address)
+            await edge.load(reading)
             if not satisfies(reading) and deadline is not None:
                 reading = await self._follow(witness, step.address, reading, satisfies, deadline)
             says = {"reading": reading_document(reading), "waited": (self.time.now() - began).total_seconds()}
+            if edge.differs(reading):
+                says |= converted_field(edge.from_signal(reading, step.address), step.unit)
             if satisfies(reading):
                 return EffectResult(says)
             found = f"reads {plain(reading.value)!r} with quality {reading.quality.value}"
@@ -198,7 +216,7 @@ class StepEffects:
             raise DetailedFault(fault, says)
 
         judged = {**criterion.model_dump(mode="json", exclude={"expected"}), "expected": plain(expected)}
-        says = {"address": step.address, "criterion": judged, **reference_field(criterion.expected)}
+        says = {"address": step.address, "criterion": judged, **edge.unit_field(), **reference_field(criterion.expected)}
         return Effect(says, judge, lambda: self._kind(witness), marked=False, remains=partial(repeats_of, witness))
 
     async def _follow(
@@ -222,22 +240,56 @@ class StepEffects:
     def capture(self, step: steps.RecipeCaptureStep, memory: Memory) -> Effect[EffectResult]:
         """Read a number into a slot."""
         witness = FencedControl(self.control, always_open, stood_still=self.stood_still)
+        edge = UnitEdge(step.unit, self.unit_policy)
 
         async def read() -> EffectResult:
             step_values.refuse_refill(step.capture_name, memory.captures)
             reading = await witness.read(step.address)
+            await edge.load(reading)
             says = {"reading": reading_document(reading)}
             try:
-                number = step_values.capturable_number(reading.value, reading.quality.value, step.address)
+                step_values.capturable_number(reading.value, reading.quality.value, step.address)
+                number = edge.from_signal(reading, step.address)
             except StepFault as fault:
                 raise DetailedFault(fault, says) from fault
-            return EffectResult({**says, "captured_value": number}, slot=step.capture_name)
+            unit = {"captured_unit": step.unit} if edge.is_asked else {}
+            return EffectResult({**says, "captured_value": number, **unit}, slot=step.capture_name)
 
-        says = {"address": step.address, "capture_name": step.capture_name}
+        says = {"address": step.address, "capture_name": step.capture_name, **edge.unit_field()}
         return Effect(says, read, lambda: self._kind(witness), marked=False, remains=partial(repeats_of, witness))
 
     def _kind(self, witness: FencedControl) -> ActuationKind | None:
         return touched_kind(witness.touched, self.routes)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A value that was asked of a signal, as the step counts it."""
+
+    value: Any
+    edge: UnitEdge
+
+    async def of(self, reading: Reading, address: str) -> Any:
+        """Return the value as a signal that was read counts it."""
+        await self.edge.load(reading)
+        return self.edge.to_signal(self.value, reading, address)
+
+
+async def read_unit(control: Control, address: str, edge: UnitEdge) -> Reading:
+    """Return a reading of a signal for what it counts in, where that matters; without a unit where it may not be read."""
+    if not edge.is_asked:
+        return Reading(value=None)
+    try:
+        reading = await control.read(address)
+    except ControlAccessDeniedError:
+        return Reading(value=None)
+    await edge.load(reading)
+    return reading
+
+
+def converted_field(value: Any, unit: str | None) -> dict[str, Any]:
+    """Return what a row says of a value in its other unit."""
+    return {"converted": {"value": plain(value), "unit": plain(unit)}}
 
 
 def repeats_of(control: FencedControl) -> dict[str, Any]:

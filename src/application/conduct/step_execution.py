@@ -23,14 +23,14 @@ from baton.application.conduct.step_effects import Effect, EffectResult, plain
 from baton.application.control import ControlError
 from baton.application.ports import Clock, StoreUnavailableError
 from baton.application.telemetry import error_location
-from baton.domain.operation.conduct import messages
-from baton.domain.operation.conduct.messages import ConductVerdict, Mark, PlacedRequest, StepPlace, StepReport, target_of
-from baton.domain.operation.conduct.results import Artifact, PlacedStep
-from baton.domain.operation.conduct.signals import ConductSignals
-from baton.domain.operation.conduct.step_values import Memory, StepFault, deposit_of
-from baton.domain.operation.procedure.activity_logbook import Activity, StepKind
-from baton.domain.operation.steering.steering import Point
+from baton.domain.conduct import messages
+from baton.domain.conduct.messages import ConductVerdict, Mark, PlacedRequest, StepPlace, StepReport, target_of
+from baton.domain.conduct.signals import ConductSignals
+from baton.domain.procedure.activity_logbook import Activity, StepKind
 from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep, wait_seconds
+from baton.domain.steering.steering import Point
+from baton.domain.step.results import Artifact, PlacedStep
+from baton.domain.step.step_values import Memory, StepFault, deposit_of
 
 log = structlog.get_logger()
 T = TypeVar("T")

@@ -10,8 +10,9 @@ from pydantic import TypeAdapter
 
 from baton.application.ports import Store
 from baton.application.unit_of_work import load_event_rows, load_events, load_state
-from baton.domain.operation.conduct.step_list import ListedSteps, ListPlace
-from baton.domain.operation.procedure.procedure import ProcedureRecipeExpanded, ProcedureStepsResolved
+from baton.domain.conduct.ledger import ListPlace
+from baton.domain.conduct.step_list import ListedSteps
+from baton.domain.procedure.procedure import ProcedureRecipeExpanded, ProcedureStepsResolved
 from baton.domain.recipe.expansion import expansion_of
 from baton.domain.recipe.recipe import Recipe
 from baton.domain.recipe.steps import Step, wire_form
@@ -30,7 +31,7 @@ class StepLists:
     store: Store
     _lists: dict[tuple[UUID, bool], Lists] = field(default_factory=dict)
 
-    async def part(self, procedure_id: UUID, *, pinned: bool, place: ListPlace) -> ListedSteps:
+    async def listed_steps(self, procedure_id: UUID, pinned: bool, place: ListPlace) -> ListedSteps:
         """Return a part of the steps that a procedure is conducted by or, unless they are pinned, was registered with."""
         steps, closing_steps = await self._both(procedure_id, pinned)
         wanted = (closing_steps if place.closing else steps)[place.first : place.first + place.limit]
@@ -54,7 +55,8 @@ class StepLists:
         recipe = await load_state(self.store, Recipe, records[-1].recipe_id) if records else None
         if recipe is None or (version := recipe.version(records[-1].recipe_version)) is None:
             return NO_STEPS
-        expansion = await asyncio.to_thread(expansion_of, version.steps, version.closing_steps, records[-1].bindings)
+        bound = records[-1].bindings, records[-1].binding_units
+        expansion = await asyncio.to_thread(expansion_of, version.steps, version.closing_steps, *bound)
         return await asyncio.to_thread(lambda: (step_documents(expansion.steps), step_documents(expansion.closing_steps)))
 
 

@@ -61,7 +61,7 @@ class MonitorAccount:
         return await self.service.ask(query, self._caller(), target_id=on)
 
     async def report(
-        self, command: type[Command], on: UUID, observation: SignalObservation, needless: type[Refusal], **further: Any
+        self, command: type[Command], on: UUID, observation: SignalObservation, *needless: type[Refusal], **further: Any
     ) -> ReportOutcome:
         """Record one observation; failures are logged and end here, and a `needless` refusal counts as recorded."""
         source = {"source_kind": observation.source_kind, "source_id": observation.source_id}
@@ -70,8 +70,8 @@ class MonitorAccount:
             await self.service.execute(command.model_validate(fields), self._caller(), target_id=on)
         except LeaseLostError:
             raise
-        except needless:
-            log.info("observation_dropped", target_id=str(on), code=needless.__name__)
+        except needless as refusal:
+            log.info("observation_dropped", target_id=str(on), code=refusal.code)
         except Refusal as refusal:
             log.warning("observation_refused", target_id=str(on), code=refusal.code, reason=refusal.reason)
             return ReportOutcome.FAILED if isinstance(refusal, Unavailable | ConcurrencyError) else ReportOutcome.REFUSED

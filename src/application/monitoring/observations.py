@@ -5,6 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from math import isnan
 from typing import Any, Protocol
 
 from baton.application.control import Control, Quality, Reading
@@ -15,12 +16,12 @@ from baton.domain.supply.supply import SupplyStatus
 PERMITTED = frozenset({"1", "ON", "TRUE", "YES"})
 NOT_PERMITTED = frozenset({"0", "OFF", "FALSE", "NO"})
 QUOTED = 80  # characters of a value or a quality that a reason quotes
-StatusRule = Callable[[Reading], str | None]  # None: not to be trusted, or no rule fits
+StatusRule = Callable[[Reading], str | None]  # None: the reading is not to be trusted, and confirms nothing
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignalObservation:
-    """An observed status at the source's own time, if it has one; with `nothing_read` the service itself says so."""
+    """An observed status at the source's own time, if it has one; with `nothing_read` it rests on no trusted reading."""
 
     code: str
     observed_status: str
@@ -53,15 +54,16 @@ class ControlObserver:
         signal = self.signals[code]
         async with aclosing(self.control.subscribe(signal.address)) as readings:
             async for reading in readings:
-                if (status := signal.status_of(reading)) is not None:
-                    yield SignalObservation(
-                        code=code,
-                        observed_status=status,
-                        reason=f"{signal.address} {_describe(reading)}",
-                        source_kind="ProcessVariable",
-                        source_id=signal.address,
-                        observed_at=reading.sampled_at,
-                    )
+                status = signal.status_of(reading)
+                yield SignalObservation(
+                    code=code,
+                    observed_status=SupplyStatus.UNKNOWN if status is None else status,
+                    reason=f"{signal.address} {_describe(reading)}",
+                    source_kind="ProcessVariable",
+                    source_id=signal.address,
+                    observed_at=reading.sampled_at,
+                    nothing_read=status is None,
+                )
 
 
 def permit_signals(permits: Mapping[str, str]) -> dict[str, Signal]:
@@ -81,10 +83,18 @@ def permit_status(reading: Reading) -> EnclosurePermitStatus:
 
 
 def supply_status(rules: Iterable[ReadingRule], reading: Reading) -> SupplyStatus | None:
-    """Return the status of a supply's signal by the first rule that fits; a bad value has none, but one in alarm counts."""
-    if reading.quality is Quality.BAD:
+    """Return the status of a supply's signal by the first rule that fits; where none does, nothing is wrong, and the reading
+    says no more (Unknown). A bad value and one that no rule can judge have none, but one in alarm counts."""
+    rules = tuple(rules)
+    if reading.quality is Quality.BAD or not any(_can_judge(rule, reading.value) for rule in rules):
         return None
-    return next((SupplyStatus(rule.status) for rule in rules if _fits(rule, reading.value)), None)
+    return next((SupplyStatus(rule.status) for rule in rules if _fits(rule, reading.value)), SupplyStatus.UNKNOWN)
+
+
+def _can_judge(rule: ReadingRule, value: Any) -> bool:
+    if isinstance(value, float) and isnan(value):
+        return False
+    return _word(value) is not None if rule.values else isinstance(value, int | float)
 
 
 def _fits(rule: ReadingRule, value: Any) -> bool:

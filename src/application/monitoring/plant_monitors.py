@@ -1,11 +1,11 @@
 """The permit monitor records what the interlock's signals say of enclosures, and Unknown where a signal is not followed; the
 sweep of stale permits records Unknown when the last observation is too old, whatever its source. The supply monitor reports
-supplies worse or recovering; only a person declares one available again."""
+supplies worse or recovering, and confirms those whose signal can be trusted; only a person declares one available again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -215,14 +215,29 @@ class SupplyMonitor:
             await asyncio.sleep(self.intervals.resubscribe)
 
     async def _follow(self, code: str, id: UUID) -> None:
-        """Record what is observed until the stream ends; Recovering matters to an Unavailable supply only."""
-        pace, reported = ReportPace(self.intervals), None
+        """Record what is observed until the stream ends, each reading that a rule fits once, since a person's word stands
+        until the signal speaks again. In between confirm the supply, as long as its latest reading can be trusted."""
+        pace = ReportPace(self.intervals, unasked=True)
+        fitting: SignalObservation | None = None  # the latest that a rule fits
+        reported: SignalObservation | None = None
         async with aclosing(follow_signal(self.observer, code, supplies.SupplyStatus, pace)) as observed:
             async for status, observation in observed:
-                if pace.due(changed=status is not reported):
-                    needless = supplies.MarkSupplyRecovering.Cannot
-                    pace.start_interval(await self.account.report(supplies.ObserveSupplyStatus, id, observation, needless))
-                    reported = status
+                fitting = fitting if status is supplies.UNKNOWN else observation
+                if pace.due(changed=_status_of(fitting) != _status_of(reported)):
+                    confirmation = replace(observation, observed_status=supplies.UNKNOWN)
+                    news = confirmation if fitting is None or fitting is reported else fitting
+                    pace.start_interval(await self._report(id, news))
+                    reported = reported if pace.failed else fitting
+
+    async def _report(self, id: UUID, observation: SignalObservation) -> ReportOutcome:
+        """Record an observation; where the reading cannot be trusted there is nothing to record."""
+        if observation.nothing_read:
+            return ReportOutcome.RECORDED
+        return await self.account.report(supplies.ObserveSupplyStatus, id, observation, confirms=True)
+
+
+def _status_of(observation: SignalObservation | None) -> str | None:
+    return None if observation is None else observation.observed_status
 
 
 def registration_of(supply: MonitoredSupply, own_facility_code: str) -> RegisterSupply:

@@ -14,11 +14,11 @@ from baton.application.launches import Launches, TargetLaunch
 from baton.application.ports import Clock, Store
 from baton.application.unit_of_work import StreamWatch, load_state
 from baton.domain.kernel import Command
-from baton.domain.operation.procedure.procedure import Procedure
-from baton.domain.operation.schedule import schedule as schedules
-from baton.domain.operation.schedule.messages import DueFiring, FiringVerdict
-from baton.domain.operation.schedule.schedule import Schedule
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.run.run import Run
+from baton.domain.schedule import schedule as schedules
+from baton.domain.schedule.messages import DueFiring, FiringVerdict
+from baton.domain.schedule.schedule import Schedule
 from baton.domain.shared.refusals import Refusal, Unavailable
 
 log = structlog.get_logger()
@@ -33,7 +33,7 @@ class Firings:
 
     async def open(self, due: DueFiring) -> FiringVerdict:
         """Open the conduct of a firing, unless the schedule does not fire now; a refusal is recorded. Until its conduct is
-        open a firing is judged anew at every try: none acts late, or for a schedule that is held; where that is held at the
+        open a firing is judged again at every try: none acts late, or for a schedule that is held; where that is held at the
         same moment, so is what was opened."""
         schedule = await load_state(self.store, Schedule, due.schedule_id)
         if schedule is None or not await self._is_asked_for(due):  # the engine may know more than the record
@@ -46,15 +46,15 @@ class Firings:
         if not fires(schedule, due):
             if not await self.launches.is_begun(launch):
                 return FiringVerdict.IDLE
-            return await self._record_refused(schedule, launch, due, withdrawal(schedule))
+            return await self._record_refused(due, withdrawal(schedule))
         if (missed := self._missed_refusal(schedule, due)) is not None:
-            return await self._record_refused(schedule, launch, due, missed)
+            return await self._record_refused(due, missed)
         try:
             await self.launches.open(launch)
         except Unavailable:
             raise
         except Refusal as refusal:
-            return await self._record_refused(schedule, launch, due, refusal)
+            return await self._record_refused(due, refusal)
         now = await load_state(self.store, Schedule, due.schedule_id)
         if now is not None and not fires(now, due):
             await self.launches.hold(launch, now.last_status_reason, system_caller(due))
@@ -95,16 +95,11 @@ class Firings:
         await self.launches.start_workflow(launch)
         return FiringVerdict.OPENED
 
-    async def _record_refused(
-        self, schedule: Schedule, launch: TargetLaunch, due: DueFiring, refusal: Refusal
-    ) -> FiringVerdict:
-        reason = f"The schedule {schedule.name} cannot go on with it: {refusal.detail}"
-        await self.launches.abort_run(launch, reason, system_caller(due))
+    async def _record_refused(self, due: DueFiring, refusal: Refusal) -> FiringVerdict:
         why = {"code": refusal.code, "detail": refusal.detail}
-        refused = schedules.RecordScheduleFiringRefusal(
-            firing_id=due.id, scheduled_at=due.scheduled_at, procedure_ids=launch.procedure_ids, **why
+        await self._record(
+            schedules.RecordScheduleFiringRefusal(firing_id=due.id, scheduled_at=due.scheduled_at, **why), due
         )
-        await self._record(refused, due)
         return FiringVerdict.REFUSED
 
     async def _record(self, command: Command, due: DueFiring) -> None:
@@ -139,9 +134,9 @@ def withdrawal(schedule: Schedule) -> Refusal:
 
 
 def launch_of(schedule: Schedule, due: DueFiring, *, follows: bool = False) -> TargetLaunch:
-    """Return what a firing launches, as the schedule's author; one that follows does so at whatever versions there are."""
-    caller, count = caller_of(schedule, due), schedule.firing_count + 1
-    return TargetLaunch(due, schedule.aim, caller, due.scheduled_at, count, () if follows else schedule.versions)
+    """Return what a firing launches, as the schedule's author."""
+    arranged = schedules.arranged_firing(schedule, due.scheduled_at, follows=follows)
+    return TargetLaunch(due, arranged, caller_of(schedule, due))
 
 
 def caller_of(schedule: Schedule, due: DueFiring) -> Caller:

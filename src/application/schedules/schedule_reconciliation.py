@@ -17,15 +17,15 @@ from baton.application.ports import CalendarEntry, Calendars, CalendarView, Even
 from baton.application.reactions import event_memo
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_row, require_state
+from baton.domain.conduct.arranged_conduct import COMMANDS
+from baton.domain.conduct.run_conduct import ConductRun
 from baton.domain.kernel import Event
-from baton.domain.operation.launch.arranged_conduct import COMMANDS
-from baton.domain.operation.launch.targets import ConductPlan
-from baton.domain.operation.schedule import schedule as schedules
-from baton.domain.operation.schedule.messages import FiringOrder
-from baton.domain.operation.schedule.schedule import Schedule, ScheduleEngineState
-from baton.domain.run.conduct import ConductRun
+from baton.domain.schedule import schedule as schedules
+from baton.domain.schedule.messages import FiringOrder
+from baton.domain.schedule.schedule import Schedule, ScheduleEngineState
 from baton.domain.shared.refusals import Unavailable
 from baton.domain.shared.writes import Drop, Put
+from baton.domain.target.targets import ConductPlan
 
 log = structlog.get_logger()
 PREFIX = "schedule:"
@@ -188,7 +188,7 @@ def attributes_of(schedule: Schedule, facility_code: str) -> dict[str, str]:
 
 
 def counted_on(known: ScheduleEngineState, view: CalendarView | None) -> ScheduleEngineState:
-    """Return the row with what the engine has counted since; a calendar that was made anew counts from zero."""
+    """Return the row with what the engine has counted since; a calendar that was made again counts from zero."""
     missed, skipped = (0, 0) if view is None else (view.missed_count, view.skipped_count)
     newly_missed = missed - known.missed_seen if missed >= known.missed_seen else missed
     newly_skipped = skipped - known.skipped_seen if skipped >= known.skipped_seen else skipped

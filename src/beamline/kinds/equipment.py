@@ -32,7 +32,7 @@ from baton.beamline.kinds.kind import (
     shown_change,
 )
 from baton.domain.equipment.model import UNIDENTIFIED
-from baton.domain.federation.facility import FacilityKind
+from baton.domain.facility.facility import FacilityKind
 from baton.domain.shared.schema import changed_units
 from baton.domain.shared.text import name_key
 

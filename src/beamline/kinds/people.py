@@ -34,8 +34,8 @@ from baton.beamline.kinds.kind import (
 )
 from baton.domain.access.actor import DELETED_USER, SEEDED_ACTOR_IDS, SEEDED_AGENT_IDS, ActorKind
 from baton.domain.agent.prompts import PROMPTS
+from baton.domain.conduct import arranged_conduct
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
-from baton.domain.operation.launch import arranged_conduct
 from baton.domain.trust.policy import command_sets
 
 PROMPT_IDS = {prompt.name: id for id, prompt in PROMPTS.items()}

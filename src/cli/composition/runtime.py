@@ -1,7 +1,6 @@
-"""The runtime of a process: the record, the providers, agents, long work, the service over them, and the ports it offers."""
+"""The runtime of a process: the record, the providers, agents, long work, the service over them; the ports of decisions."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +15,6 @@ from baton.application.agents.model_consultation import BudgetLock, ModelConsult
 from baton.application.agents.rule_agents import Expirer, Promoter, RunSupervisor
 from baton.application.attestations import Attestations, AttestationSweeps, Attestor
 from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
-from baton.application.caller import Caller
 from baton.application.catalogues import CatalogueSubscriber, CatalogueWork
 from baton.application.commands import Commands
 from baton.application.conduct.advice_work import AdviceWork
@@ -27,8 +25,8 @@ from baton.application.conduct.signal_reader import SignalQuestions
 from baton.application.conduct.step_lists import StepLists
 from baton.application.dataset_registrations import DatasetRegistrations, EndedProcedureSubscriber
 from baton.application.editions import DatasetTombstones, EditionPublications, EditionWithdrawals
-from baton.application.launches import Launches
-from baton.application.long_work import TaskWork, find_work
+from baton.application.launches import Launches, LaunchWork
+from baton.application.long_work import TaskWork
 from baton.application.mint_sweeps import MintSweeps
 from baton.application.monitoring.plant_monitors import registration_of
 from baton.application.plant import SIMULATOR_ONLY
@@ -47,35 +45,18 @@ from baton.application.service import Service
 from baton.application.settings import Settings, TraceExporter
 from baton.application.telemetry import ProcessReport
 from baton.domain.access.actor import Actor, ActorKind, SubjectBinding
-from baton.domain.access.edge_queries import ListEvents
 from baton.domain.agent.agent import SpentAmounts
 from baton.domain.agent.caution_proposal import DRAFT
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.language_model import ModelRef
-from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
-from baton.domain.data.lineage import Lineage, LineageDirection
-from baton.domain.data.preview import RegisteredFile
-from baton.domain.data.procedure_files import FileRow
 from baton.domain.enclosure.enclosure import RegisterEnclosure, enclosure_key
-from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.federation.facility import Facility
-from baton.domain.kernel import Call, Document, Event, State
-from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSample
-from baton.domain.operation.conduct.estimates import ConductWalk, StepDuration, StepKey
-from baton.domain.operation.conduct.results import ActuationKind
-from baton.domain.operation.conduct.step_list import LedgerPart, ListedSteps, ListPlace
-from baton.domain.operation.conduct.views import MeasuredObjective
-from baton.domain.operation.conduct.work_items import WorkFound
-from baton.domain.operation.steering.steering import offered_deciders
-from baton.domain.shared.citation import Citation
+from baton.domain.facility.facility import Facility
+from baton.domain.shared.citation import IdentifierPort
+from baton.domain.shared.deployment import Deployment
 from baton.domain.shared.identifiers import FACILITY_CODE
-from baton.domain.shared.listing import Page, Summary
-from baton.domain.shared.ports import Deployment, MintedIdentifier, Orders, ProviderFacts
-from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdict
+from baton.domain.steering.steering import offered_deciders
 from baton.domain.supply.supply import address_key
-from baton.domain.trust.proposal import Proposal, ProposalView
-from baton.domain.trust.proposal_basis import ProposalBasis
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.byte_sources import ByteSources
 from baton.infrastructure.catalogues.configured import configured_catalogues
@@ -90,14 +71,14 @@ from baton.infrastructure.postgres.agent_data import PostgresPeople, PostgresSpe
 from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
 from baton.infrastructure.postgres.conduct_reader import PostgresConductReader
 from baton.infrastructure.postgres.leadership import (
+    MonitorTerms,
     ProcessReporter,
-    monitor_term,
     running_processes,
     unled_tasks,
     unsettled_enclosures,
 )
-from baton.infrastructure.postgres.ledger import PostgresConductProgress, PostgresLedger
-from baton.infrastructure.postgres.lineage import PostgresProvenanceReader
+from baton.infrastructure.postgres.ledger import PostgresConductProgress
+from baton.infrastructure.postgres.lineage import PostgresLineage
 from baton.infrastructure.postgres.pool import AppendNotifier, PostgresAppendListener, runtime_pool
 from baton.infrastructure.postgres.projections import unbuilt_projections
 from baton.infrastructure.postgres.store import PostgresStore, Pruner
@@ -155,9 +136,15 @@ class Agents:
             ScheduleTriggers(store, code),
         )
 
+    async def spent_amounts(self, agent_id: UUID) -> SpentAmounts:
+        return await self.spending.of(agent_id, clock())
 
-class RuntimePorts:
-    """Implements the ports of decisions and answers with what a process has opened."""
+    async def is_model_configured(self, model_ref: ModelRef) -> bool:
+        return self.consultation.is_configured(model_ref)
+
+
+class RuntimeDeployment:
+    """The settings of a process, as decisions and answers may know them."""
 
     def __init__(self, runtime: "Runtime") -> None:
         self._runtime = runtime
@@ -206,124 +193,31 @@ class RuntimePorts:
             seal_signatures_required=settings.seal_signatures_required,
             catalogues=frozenset(catalogue.name for catalogue in runtime.catalogues),
             peer_addresses=self._peer_addresses,
+            unit_policy=settings.unit_policy,
             control_routes=self._routes,
         )
 
-    async def execute_each(self, call: Call, orders: Orders, dry_run: bool) -> Sequence[Refusal | None]:
-        return await self._runtime.service.execute_each(orders, Caller.of(call), dry_run=dry_run)
 
-    async def identity_provider(self, issuer: str, subject: str) -> ProviderFacts:
-        identity = self._runtime.identity
-        return ProviderFacts(identity.knows(issuer), identity.binds(issuer, subject), bool(identity.issuers()))
+@dataclass(frozen=True)
+class Keys:
+    """The keys that this deployment signs with, and those that it can read."""
 
-    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
-        assert self._runtime.minter is not None, "without a minter the deployment offers no scheme"
-        return await self._runtime.minter.mint(scheme, suffix, metadata)
-
-    async def event_page(self, call: Call, query: ListEvents) -> Page[dict[str, Any]]:
-        return await self._runtime.feed.page(Caller.of(call), query)
-
-    async def measured_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
-        return await self._runtime.conduct_reader.read_objective(procedure_id, conduct_id)
-
-    async def image_count(self, procedure_id: UUID) -> int:
-        return await self._runtime.conduct_reader.read_image_count(procedure_id)
-
-    async def file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:
-        return await self._runtime.conduct_reader.read_file_rows(procedure_id)
-
-    async def conduct_walk(self, procedure_id: UUID, conduct_id: UUID) -> ConductWalk | None:
-        return await self._runtime.conduct_times.walk(procedure_id, conduct_id)
-
-    async def registered_walk(self, procedure_id: UUID) -> ConductWalk | None:
-        return await self._runtime.conduct_times.registered_walk(procedure_id)
-
-    async def step_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
-        return await self._runtime.conduct_times.durations(keys)
-
-    async def listed_steps(self, procedure_id: UUID, pinned: bool, place: ListPlace) -> ListedSteps:
-        return await self._runtime.step_lists.part(procedure_id, pinned=pinned, place=place)
-
-    async def ledger_part(self, conduct_ids: tuple[UUID, ...], place: ListPlace) -> LedgerPart:
-        return await self._runtime.conduct_reader.read_part(conduct_ids, place)
-
-    async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
-        return (await PostgresLedger(self._runtime.store).tally(conduct_id, 0)).actuation_kind
-
-    async def completed_step_count(self, conduct_id: UUID) -> int:
-        return await self._runtime.conduct_reader.read_completed_count(conduct_id)
-
-    async def rehearse_proposal(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
-        return await self._runtime.proposals.rehearse(proposal, view, texts)
-
-    async def examine_proposal(self, proposal: Proposal) -> ProposalBasis:
-        return await self._runtime.proposals.examine(proposal)
-
-    async def find_work(self, work_id: UUID) -> WorkFound | None:
-        return await find_work(self._runtime.service.works.values(), work_id)
-
-    async def spent_amounts(self, agent_id: UUID) -> SpentAmounts:
-        return await self._runtime.agents.spending.of(agent_id, clock())
-
-    async def is_model_configured(self, model_ref: ModelRef) -> bool:
-        return self._runtime.agents.consultation.is_configured(model_ref)
-
-    async def subscriber_names(self) -> Sequence[str]:
-        return await self._runtime.reactions.subscriber_names()
-
-    async def monitor_term(self, enclosure_names: Sequence[str]) -> int | None:
-        async with self._runtime.store.connection() as connection:
-            return await monitor_term(connection, enclosure_names)
-
-    async def unprocessed_counts(self, reactions: Sequence[Reaction]) -> Mapping[str, int]:
-        return await self._runtime.reactions.unprocessed_counts(reactions)
-
-    async def open_items(self, subscriber_names: Sequence[str]) -> Mapping[str, Sequence[OpenItem] | None]:
-        return await self._runtime.reactions.open_items(subscriber_names)
-
-    async def read_signals(self, request: ReadSignalsRequest) -> Sequence[SignalSample]:
-        return await self._runtime.signal_questions.ask(request)
-
-    async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
-        return await self._runtime.reactions.logged_event(event_id, reaction)
+    signer: KeyDirectorySigner
+    verifier: KeyDirectoryVerifier
 
     async def sign(self, secret_ref: str, content: bytes) -> Signature | None:
         try:
-            return await self._runtime.signer.sign(secret_ref, content)
+            return await self.signer.sign(secret_ref, content)
         except SigningFailedError:
             return None
 
     async def verify_signature(
         self, public_material_ref: str | None, content: bytes, signature: Signature
     ) -> SignatureVerdict:
-        return await self._runtime.verifier.verify(public_material_ref, content, signature)
-
-    async def published_artifact(self, receipt_id: UUID) -> bytes | None:
-        return await self._runtime.publisher.read(receipt_id)
+        return await self.verifier.verify(public_material_ref, content, signature)
 
     async def public_key(self, public_material_ref: str | None) -> PublicKey | None:
-        return await self._runtime.verifier.public_key(public_material_ref)
-
-    async def dataset_lineage(
-        self, dataset_ids: Sequence[UUID], direction: LineageDirection, max_depth: int, limit: int
-    ) -> Lineage:
-        return await self._runtime.provenance_reader.lineage(dataset_ids, direction, max_depth, limit)
-
-    async def summary_rows(
-        self, summary: type[Summary], columns: Sequence[str], column: str, values: Sequence[UUID], limit: int
-    ) -> Sequence[Mapping[str, Any]]:
-        return await self._runtime.provenance_reader.rows(summary, columns, column, values, limit)
-
-    async def preview(self, files: Sequence[RegisteredFile]) -> Document:
-        return Document("image/png", await self._runtime.previews.picture(files))
-
-    async def stream_recorders(self, state: type[State], ids: Sequence[UUID]) -> Mapping[UUID, UUID]:
-        return await self._runtime.provenance_reader.recorders(state, ids)
-
-    async def events_of_streams(
-        self, ids: Sequence[UUID], events: Sequence[type[Event]], keys: Sequence[str]
-    ) -> Sequence[Event]:
-        return await self._runtime.provenance_reader.events(ids, events, keys)
+        return await self.verifier.public_key(public_material_ref)
 
 
 @dataclass(frozen=True)
@@ -373,16 +267,17 @@ class Runtime:
         self.authorizer: Authorizer = PermissiveAuthorizer(PrincipalStandings(store))
         if self.settings.enforced:
             self.authorizer = PolicyAuthorizer(store, self.verdicts)
-        self.ports = RuntimePorts(self)
+        self.deployment = RuntimeDeployment(self)
         stale = timedelta(seconds=self.settings.idempotency_lock_stale_seconds)
-        self.commands = Commands(store, self.authorizer, clock, new_id, self.ports, stale)
-        self.queries = Queries(store, self.authorizer, clock, new_id, self.ports)
-        self.feed = Feed(store, self.authorizer, self.ports)
-        self.conduct_reader = PostgresConductReader(store)
-        self.provenance_reader = PostgresProvenanceReader(store)
+        self.commands: Commands = Commands(store, self.authorizer, clock, new_id, self, stale)
+        self.queries: Queries = Queries(store, self.authorizer, clock, new_id, self)
+        self.feed = Feed(store, self.authorizer, self)
+        self.conduct_reader = self.files = PostgresConductReader(store)
+        self.lineage = PostgresLineage(store)
+        self.monitors = MonitorTerms(store)
         self.conduct_times = ConductTimes(store, self.conduct_reader)
         self.step_lists = StepLists(store)
-        self.conduct_feed = ConductFeed(store, self.authorizer, self.conduct_reader, clock, new_id, self.ports)
+        self.conduct_feed = ConductFeed(store, self.authorizer, self.conduct_reader, clock, new_id, self)
 
     def _open_providers(self) -> None:
         """Build what reaches outside: identity providers, language models, the identifier registry and the engine."""
@@ -397,7 +292,7 @@ class Runtime:
         self.previews = LocalPreviews(self.data_files, self.scan_reader)
         self.catalogues = configured_catalogues(settings, self.data_files)
         keys = settings.signing_key_directory
-        self.signer, self.verifier = KeyDirectorySigner(keys), KeyDirectoryVerifier(keys)
+        self.keys = Keys(KeyDirectorySigner(keys), KeyDirectoryVerifier(keys))
         self.publisher, self.peers = OutboxPublisher(settings.publication_outbox), HttpPeerClient(settings.federation_peers)
         try:
             self.minter = configured_minter(settings)
@@ -405,13 +300,13 @@ class Runtime:
         except PluginUnusableError as error:
             raise BootRefused([str(error)]) from error
         self.engine = LateEngine(settings, self.tracing)
-        self.signal_questions = SignalQuestions(self.engine)
+        self.signals = self.units = SignalQuestions(self.engine, new_id)
 
     def _build_long_work(self) -> None:
         """Build every kind of work that a workflow carries."""
         settings, store, commands = self.settings, self.store, self.commands
         self.mint_sweeps = MintSweeps(commands)
-        self.publications = Publications(commands, self.signer, self.publisher)
+        self.publications = Publications(commands, self.keys.signer, self.publisher)
         attestor = Attestor(commands, self.byte_sources)
         catalogue_work = CatalogueWork(commands, self.catalogues)
         registrations = DatasetRegistrations(commands, self.byte_sources)
@@ -444,16 +339,23 @@ class Runtime:
         works: tuple[Work, ...] = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts)
         store, decided = self.store, (ProposedWork(self.store), ApprovalWork(self.store))
         queues = QueueWork(store, self.settings.self_facility_code)
-        others: tuple[Work, ...] = (self.agents.regenerations, AdviceWork(self.commands), *decided, queues)
+        launched = LaunchWork(self.conducts, self.run_conducts)
+        others: tuple[Work, ...] = (self.agents.regenerations, AdviceWork(self.commands), *decided, queues, launched)
         by_workflow = {work.workflow: work for work in (*works, *others, *self.tasks)}
         service = Service(self.commands, self.queries, self.authorizer, self.engine, by_workflow, stopping=stopping)
-        self.service = service if self.tracing is None else self.tracing.trace_service(service)
+        self.service = self.works = self.orders = service if self.tracing is None else self.tracing.trace_service(service)
         self.proposals = Proposals(self.commands, self.service)
         settings, commands = self.settings, self.commands
         limit = timedelta(seconds=settings.conduct_restart_limit_seconds)
         self.launches = Launches(store, commands, self.service, self.conducts, self.run_conducts)
         self.firings = Firings(store, self.launches, clock, limit)
         self.queue_turns = QueueTurns(store, commands, self.launches)
+
+    @property
+    def identifiers(self) -> IdentifierPort:
+        """The registry that issues identifiers; without one the deployment offers no scheme."""
+        assert self.minter is not None, "nobody asks for an identifier that the deployment does not offer"
+        return self.minter
 
     @cached_property
     def calendars(self) -> "TemporalCalendars":
@@ -508,7 +410,7 @@ class Runtime:
         bootstrap, codes = settings.bootstrap_principal_id, settings.clearance_template_codes
         await seeds.plant(facility_code=settings.self_facility_code, bootstrap_principal_id=bootstrap, template_codes=codes)
         await self.dispatcher().begin()
-        await self.ports.load_facility_name()
+        await self.deployment.load_facility_name()
         if settings.enforced and (objections := await seeds.objections(bootstrap_principal_id=bootstrap)):
             raise BootRefused(objections)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Typer
 
-from baton.cli.daily.completion import complete_operation, complete_source
+from baton.cli.daily.completion import complete_operation, complete_source, operation_names, refusal_names
 from baton.cli.daily.session import DAILY_WORK, AsJson, ServiceSession, print_json, service_command
 from baton.cli.daily.steering import dry_run_lines
 from baton.cli.messages import refuse
@@ -82,20 +82,6 @@ def find_operation(name: str) -> "OperationEntry | None":
 
     wanted = name.replace("-", "_")
     return OPERATIONS.get(wanted) or next((one for one in OPERATIONS.values() if one.input == name), None)
-
-
-def operation_names() -> list[str]:
-    """Return the name of every operation."""
-    from baton.client.index import OPERATIONS
-
-    return list(OPERATIONS)
-
-
-def refusal_names() -> list[str]:
-    """Return the code of every refusal that can be answered."""
-    from baton.client.index import REFUSALS
-
-    return list(REFUSALS)
 
 
 def find_refusal(code: str) -> "KnownRefusal | None":

@@ -81,17 +81,27 @@ def written_name(name: str) -> str:
     return name.replace(" ", "\\ ") if os.environ.get(VARIABLE) == "complete_bash" else name
 
 
+def operation_names() -> list[str]:
+    """Return the name of every operation."""
+    from baton.client.index import OPERATIONS
+
+    return list(OPERATIONS)
+
+
+def refusal_names() -> list[str]:
+    """Return the code of every refusal that can be answered."""
+    from baton.client.index import REFUSALS
+
+    return list(REFUSALS)
+
+
 def complete_operation(incomplete: str) -> list[str]:
     """Complete the name of an operation."""
-    from baton.cli.daily.calls import operation_names
-
     return [name for name in operation_names() if name.startswith(incomplete)]
 
 
 def complete_source(incomplete: str) -> list[str]:
     """Complete the name of an operation or a refusal."""
-    from baton.cli.daily.calls import operation_names, refusal_names
-
     return [name for name in (*operation_names(), *refusal_names()) if name.startswith(incomplete)]
 
 

@@ -58,11 +58,13 @@ def status_lines(now: "BeamlineNow") -> Iterator[str]:
     if not now.runs and not now.conducts and not now.lost:
         yield field_line("run", "nothing is live")
     for permit in now.permits:
-        seen = "never observed" if permit.observation_age is None else f"seen {age_text(permit.observation_age)} ago"
+        seen = seen_text(permit.observation_age)
         watched = "" if permit.monitored else ", no monitor"
         yield field_line("permit", f"{permit.name}: {in_colour(permit.permit_status)}, {seen}{watched}")
     for supply in now.supplies:
         since = f"since {local_time(supply.since)}"
+        if supply.monitored or supply.observation_age is not None:
+            since += f", {seen_text(supply.observation_age)}"
         why = f" ({supply.reason})" if supply.reason else ""
         yield field_line("supply", f"{supply.name}: {in_colour(supply.status)} {since}{why}")
     for clearance in now.clearances:
@@ -74,6 +76,11 @@ def status_lines(now: "BeamlineNow") -> Iterator[str]:
     heard = now.worker.last_heard_at
     last = "none was heard of" if heard is None else f"{now.worker.count}, last heard {age_text(now.at - heard)} ago"
     yield field_line("worker", last)
+
+
+def seen_text(observation_age: float | None) -> str:
+    """Return how long ago something was observed."""
+    return "never observed" if observation_age is None else f"seen {age_text(observation_age)} ago"
 
 
 def run_lines(run: Any, now: datetime) -> Iterator[str]:

@@ -50,11 +50,10 @@ def run(
         apply_first(session, file, dry_run)
     options: dict[str, Any] = {"name": name, "subject": subject, "parameters": given}
     thing = session.client.plans[plan]
+    started = thing.start(**options, recipes=recipe or None, dry_run=dry_run)
     if dry_run:
-        would = thing.start(**options, dry_run=True)
-        session.show(would, dry_run_lines(would))
+        session.show(started, dry_run_lines(started))
         return
-    started = thing.start(**options, recipes=recipe or None)
     if watch:
         watch_to_end(session, started)
     view = started.get()
@@ -93,11 +92,10 @@ def conduct_recipe(
     """Have a recipe conducted on assets, as a procedure of its own; `recipe` may be left out."""
     options: dict[str, Any] = {"on": on, "name": name, "parameters": parse_parameters(parameter)}
     thing = session.client.recipes[recipe]
+    started = thing.conduct(**options, dry_run=dry_run)
     if dry_run:
-        would = thing.conduct(**options, dry_run=True)
-        session.show(would, dry_run_lines(would))
+        session.show(started, dry_run_lines(started))
         return
-    started = thing.conduct(**options)
     if watch:
         watch_to_end(session, started)
     view = started.get()
@@ -180,6 +178,8 @@ def verdict_lines(verdict: Any) -> Iterator[str]:
         yield f"caution, {caution.severity}: {caution.text_excerpt}"
     for output in verdict.overwrites_registered:
         yield f"caution: {output.uri} would be overwritten, where a registered copy is; name it by {{run}}"
+    if verdict.units_unknown:
+        yield f"caution: no unit is stated for {', '.join(verdict.units_unknown)}; what is written there is not compared"
     yield (
         f"{len(closed)} of {len(verdict.gates)} gates are closed." if closed else f"All {len(verdict.gates)} gates are open."
     )

@@ -20,10 +20,10 @@ from baton.application.settings import Settings
 from baton.cli.doctor import CheckResult, ok, warning, wrong
 from baton.cli.doctor.database import remedy_for_unled
 from baton.cli.startup import one_line
-from baton.domain.operation.conduct.progress import LOST_CONDUCTS
-from baton.domain.operation.procedure.procedure import Procedure
-from baton.domain.operation.schedule.schedule import RETIRED, Schedule
+from baton.domain.conduct.progress import LOST_CONDUCTS
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.run.run import LIVE_RUNS, RUNNING, Run
+from baton.domain.schedule.schedule import RETIRED, Schedule
 from baton.infrastructure.postgres.leadership import SCHEDULES_LOCK, is_led
 from baton.infrastructure.postgres.pool import Connection
 from baton.infrastructure.postgres.projections import read_states

@@ -22,7 +22,7 @@ from baton.cli.doctor import CheckResult, CheckStatus, database, engine, ok, war
 from baton.cli.messages import refuse
 from baton.cli.stack_note import read_note, stack_address
 from baton.cli.startup import one_line, settings_faults
-from baton.domain.operation.conduct.results import Actuation, actuation_of
+from baton.domain.step.results import Actuation, actuation_of
 from baton.domain.trust.policy import NOT_ENFORCED
 from baton.infrastructure.plugins import KINDS, PluginUnusableError, plugin_objections
 from baton.infrastructure.postgres.pool import OWNER_OPTIONS, Connection

@@ -102,4 +102,5 @@ def forms_in(form: Any) -> Iterator[Any]:
 def answer_forms(operation: Operation) -> Iterator[Any]:
     """Yield the types that an operation answers with."""
     if not operation.media_types:
-        yield from (one for one in (operation.returns, operation.accepted) if one is not None)
+        forms = (form for form in (operation.returns, operation.accepted) if form is not None)
+        yield from dict.fromkeys(one for form in forms for one in union_members(form))

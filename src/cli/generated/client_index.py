@@ -23,11 +23,10 @@ from baton.cli.generated.answer_types import (
     is_form,
     union_members,
 )
-from baton.domain.access import edge_queries
+from baton.domain.conduct.frames import EndFrame, IterationFrame, StepFrame
+from baton.domain.conduct.views import ConductView, StreamProcedureConduct
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate
-from baton.domain.operation.conduct.frames import EndFrame, IterationFrame, StepFrame
-from baton.domain.operation.conduct.views import ConductView, StreamProcedureConduct
 from baton.domain.registry import Operation, snake_case
 from baton.domain.shared import refusals as families
 from baton.domain.shared.dry_run import DryRun
@@ -37,6 +36,7 @@ from baton.domain.shared.naming import name_field, referred_aggregate
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.sources import operation_source, refusal_source
 from baton.domain.trust.proposal import Proposed
+from baton.domain.views import edge_queries
 
 STREAMS = frozenset({edge_queries.StreamEvents.operation.name, StreamProcedureConduct.operation.name})
 """The operations that never answer as a whole."""

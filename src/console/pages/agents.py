@@ -14,9 +14,9 @@ from baton.domain.agent.agent import Agent, AgentStatus, ListAgents
 from baton.domain.agent.language_model import DETERMINISTIC, SETTING
 from baton.domain.agent.reactions import DismissEventInReaction, ListReactions
 from baton.domain.decision.decision import ListDecisions
-from baton.domain.run.waiting import ListWaiting, WaitingKind
 from baton.domain.shared.naming import referred_aggregate
 from baton.domain.trust.proposal import GetProposal, ListProposals
+from baton.domain.views.waiting import ListWaiting, WaitingKind
 
 GET_AGENT, GET_DECISION = query_named("get_agent"), query_named("get_decision")
 SHOWN_AGENTS, SHOWN_DECISIONS, SHOWN_PROPOSALS = 20, 4, 10

@@ -16,9 +16,9 @@ from baton.console.pages.people import operation_of
 from baton.console.pages.waiting import count_waiting, waiting
 from baton.console.verbs import VerbButton, form_href, verb_label, verbs_of
 from baton.domain.contexts import REGISTRY
-from baton.domain.run.waiting import ListWaiting, WaitingKind
 from baton.domain.shared.naming import name_member
 from baton.domain.trust.proposal import GetProposal, ListProposals, Proposal, ProposalStatus
+from baton.domain.views.waiting import ListWaiting, WaitingKind
 
 GET_HISTORY = query_named("get_proposal_history")
 MOST_TO_DECIDE, MOST_OPEN, MOST_OWN = 20, 50, 12
@@ -141,7 +141,7 @@ def title_of(view: Mapping[str, Any]) -> str:
 
 
 def shown_request(request: Mapping[str, Any]) -> Context:
-    """Return what was asked for without what was left empty; what is known by a name stands there once."""
+    """Return the fields of the command without empty ones; a thing with a name is listed once."""
     given = {name: value for name, value in request.items() if value not in (None, [], {}) and name != "wait"}
     return {name: value for name, value in given.items() if name_member(name) not in given}
 

@@ -21,13 +21,14 @@ from baton.console.verbs import VerbButton, form_href, verb_button, verbs_of
 from baton.domain.calibration.calibration import ListCalibrations
 from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity
 from baton.domain.caution.caution import ListCautions
+from baton.domain.conduct.control_signals import MAX_READ, ReadSignals
 from baton.domain.contexts import REGISTRY
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_external_id import GetAssetPidinst
 from baton.domain.equipment.asset_tree import GetAssetTree
-from baton.domain.equipment.asset_views import GetAssetIntegrationView, ListAssets
+from baton.domain.equipment.asset_views import ListAssets
 from baton.domain.equipment.mount import ListMounts
-from baton.domain.operation.conduct.control_signals import MAX_READ, ReadSignals
+from baton.domain.views.asset_integration import GetAssetIntegrationView
 
 STATE_VERBS = (
     *("activate_asset", "enter_asset_maintenance", "exit_asset_maintenance"),

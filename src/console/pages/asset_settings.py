@@ -3,7 +3,7 @@ was changed is sent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from baton.api.http import Request, Response
@@ -17,11 +17,9 @@ from baton.console.page import Context, handles, page
 from baton.console.pages.asset import UPDATE_SETTINGS, load_view, name_asset
 from baton.console.pages.equipment import GET_ASSET, equipment
 from baton.console.sessions import ConsoleSession
+from baton.console.shell import ConsoleShell
 from baton.console.verbs import verb_button
-from baton.domain.equipment.asset_views import GetAssetIntegrationView
-
-if TYPE_CHECKING:
-    from baton.console.console import Console
+from baton.domain.views.asset_integration import GetAssetIntegrationView
 
 DROP, RESTATED = "_drop", "_restated"
 """What the form carries besides the settings: which undeclared ones to drop, and which to send although they are equal."""
@@ -127,7 +125,7 @@ async def form_context(
 
 
 @handles("POST", "/assets/{asset_id}/settings")
-async def submit_settings(console: "Console", request: Request, session: ConsoleSession) -> Response:
+async def submit_settings(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Send what was changed, or rehearse it; what is refused comes back beside its field."""
     desk = console.desk_of(request, session)
     desk.require(settings.needs)
@@ -153,7 +151,7 @@ async def submit_settings(console: "Console", request: Request, session: Console
 
 
 async def send_patch(
-    console: "Console",
+    console: ConsoleShell,
     request: Request,
     session: ConsoleSession,
     desk: Desk,
@@ -176,7 +174,7 @@ async def send_patch(
 
 
 async def answer_form(
-    console: "Console", request: Request, session: ConsoleSession, own: Context, status: int = 200
+    console: ConsoleShell, request: Request, session: ConsoleSession, own: Context, status: int = 200
 ) -> Response:
     """Return the page with the form as it was filled in."""
     return await console.page_response(request, session, settings, console.desk_of(request, session), own, status)

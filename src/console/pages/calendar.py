@@ -14,9 +14,9 @@ from baton.console.display import instant_of, look_of, words_of
 from baton.console.page import Context, MenuGroup, page
 from baton.console.verbs import VerbButton, creations_of, form_href, verbs_of
 from baton.domain.access.actor import ListActors
-from baton.domain.operation.schedule.calendar import next_firings
-from baton.domain.operation.schedule.schedule import Overlap, ResumeSchedule, Schedule, ScheduleStatus
-from baton.domain.operation.schedule.views import CALENDAR, GetSchedule, ListSchedules
+from baton.domain.schedule.calendar import next_firings
+from baton.domain.schedule.schedule import Overlap, ResumeSchedule, Schedule, ScheduleStatus
+from baton.domain.schedule.views import CALENDAR, GetSchedule, ListSchedules
 from baton.domain.trust.visit import TERMINAL, ListVisits, Visit
 
 MOST_SCHEDULES, MOST_VISITS = 20, 30

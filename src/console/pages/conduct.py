@@ -10,12 +10,12 @@ from baton.console.desk import Desk, query_named
 from baton.console.page import SECOND, Context, page
 from baton.console.plots import NARROW, Series, line_plot
 from baton.console.step_window import SHOWN_STEPS, counts_of, pager_of, step_line, strip
-from baton.domain.operation.conduct.progress import ConductPhase
-from baton.domain.operation.conduct.step_list import ListProcedureSteps
-from baton.domain.operation.conduct.views import GetProcedureConduct
-from baton.domain.operation.procedure.iterations import ListProcedureIterations
-from baton.domain.operation.procedure.procedure import ENDED
-from baton.domain.operation.steering.steered_conduct import GetProcedureSteering
+from baton.domain.conduct.iterations import ListProcedureIterations
+from baton.domain.conduct.progress import ConductPhase
+from baton.domain.conduct.steered_conduct import GetProcedureSteering
+from baton.domain.conduct.step_list import ListProcedureSteps
+from baton.domain.conduct.views import GetProcedureConduct
+from baton.domain.procedure.procedure import ENDED
 
 GetProcedure, GetActor = query_named("get_procedure"), query_named("get_actor")
 SHOWN_PASSES = 12

@@ -4,7 +4,7 @@ its lineage as a picture and a list, and where it can be cited; one edition with
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from baton.api.http import Request, Response
 from baton.console.desk import Desk, query_named
@@ -13,6 +13,7 @@ from baton.console.live import mark_of
 from baton.console.page import Context, MenuGroup, handles, page
 from baton.console.rendering import PAGE_HEADERS
 from baton.console.sessions import ConsoleSession
+from baton.console.shell import ConsoleShell
 from baton.console.verbs import VerbButton, form_href, verb_button, verbs_of
 from baton.domain.contexts import REGISTRY
 from baton.domain.data.attestation import ListAttestations
@@ -25,9 +26,6 @@ from baton.domain.data.preview import DatasetPreviewUnavailableError, GetDataset
 from baton.domain.data.provenance import GetDatasetProv, GetDatasetProvenance, GetDatasetProvenancePicture
 from baton.domain.kernel import Document, Query
 from baton.domain.shared.refusals import Refusal
-
-if TYPE_CHECKING:
-    from baton.console.console import Console
 
 GET_DATASET, GET_EDITION = query_named("get_dataset"), query_named("get_edition")
 INTENDED = {"promote_dataset": "Trial", "demote_dataset": "Production"}
@@ -71,7 +69,10 @@ async def load_filters(desk: Desk) -> Context:
 def creation_button(name: str, desk: Desk) -> VerbButton:
     """Return the button of a command about no single dataset."""
     operation = REGISTRY.operations[name]
-    return replace(verb_button(operation, desk, None, None), label=words_of(name))
+    return replace(verb_button(operation, desk, None, None), label=LABELS.get(name) or words_of(name))
+
+
+LABELS = {"attest_distributions": "Check copies"}  # What stands on buttons whose verb says too little here.
 
 
 @data.region("datasets", asks=[ListDatasets], watches=("Run",))
@@ -361,7 +362,7 @@ def serve_export(path: str, id_name: str, query: type[Query], policy: bytes | No
     """Answer an address with a file, asked for as the person who wants it."""
 
     @handles("GET", path)
-    async def serve(console: "Console", request: Request, session: ConsoleSession) -> Response:
+    async def serve(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
         desk = console.desk_of(request, session)
         return document_response(await desk.ask(query, desk.id(id_name), **fields), policy)
 
@@ -374,7 +375,7 @@ for one in EDITION_EXPORTS:
 
 
 @handles("GET", "/datasets/{dataset_id}/preview.png")
-async def serve_preview(console: "Console", request: Request, session: ConsoleSession) -> Response:
+async def serve_preview(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Answer with the picture of a dataset, or with a card that says why there is none."""
     desk = console.desk_of(request, session)
     try:

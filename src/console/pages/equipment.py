@@ -9,14 +9,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from baton.console.desk import Desk, query_named
-from baton.console.display import href_of
+from baton.console.display import href_of, shown_status
 from baton.console.page import Context, MenuGroup, page
 from baton.console.tree_picture import TreeAsset, TreePicture, tree_picture
 from baton.domain.caution.caution import ListCautions
 from baton.domain.contexts import REGISTRY
 from baton.domain.equipment.asset_tree import GetAssetTree
 from baton.domain.equipment.asset_views import ListAssets
-from baton.domain.operation.procedure.procedure import ListProcedures
+from baton.domain.procedure.procedure import ListProcedures
 from baton.domain.run.run import ListRuns
 
 GET_ASSET = query_named("get_asset")
@@ -124,11 +124,11 @@ async def load_claims(desk: Desk) -> dict[str, list[LiveClaim]]:
     claims: dict[str, list[LiveClaim]] = defaultdict(list)
     for run in live_runs:
         for asset_id in plans.get(run["plan_id"], {}).get("asset_ids", ()):
-            claims[asset_id].append(LiveClaim("Run", run["run_id"], run["name"], run["status"]))
+            claims[asset_id].append(LiveClaim("Run", run["run_id"], run["name"], shown_status(run)))
     for one in live_procedures:
         whole = procedures.get(one["procedure_id"], {})
         for asset_id in sorted({*one["target_asset_ids"], *whole.get("judged_asset_ids", ())}):
-            claims[asset_id].append(LiveClaim("Procedure", one["procedure_id"], one["name"], one["status"]))
+            claims[asset_id].append(LiveClaim("Procedure", one["procedure_id"], one["name"], shown_status(one)))
     return claims
 
 

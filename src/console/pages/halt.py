@@ -5,7 +5,7 @@ from baton.console.display import shown_status
 from baton.console.page import Context, page
 from baton.console.verbs import form_href
 from baton.domain.contexts import REGISTRY
-from baton.domain.operation.procedure.procedure import ListProcedures
+from baton.domain.procedure.procedure import ListProcedures
 from baton.domain.run.run import ListRuns
 
 VERBS = {"stop": "Stop", "abort": "Abort"}

@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from baton.console.desk import Desk, query_named
-from baton.console.display import STOP
 from baton.console.page import SECOND, Context, MenuGroup, page
 from baton.console.pages.queue import queue_tiles
-from baton.console.pages.waiting import SHARED, look_of_kind
+from baton.console.pages.waiting import SHARED, wrong_first
 from baton.console.step_window import StepLine, step_line
+from baton.domain.conduct.step_list import ListProcedureSteps
 from baton.domain.equipment.asset_views import ListAssets
-from baton.domain.operation.conduct.step_list import ListProcedureSteps
-from baton.domain.run.beamline_now import GetBeamlineNow
-from baton.domain.run.waiting import ListWaiting
+from baton.domain.views.beamline_now import GetBeamlineNow
+from baton.domain.views.waiting import ListWaiting
 
 GET_SUBJECT = query_named("get_subject")
 MOST_BEAMLINES = 20
 MOST_DETAILED = 4  # pieces of live work whose latest steps are shown
 SHOWN_STEPS = 4
+MOST_WAITING, SHOWN_WAITING = 100, 8
 WATCHED = ("Run", "Procedure", "Enclosure", "Supply", "Clearance", "Caution", "Asset")
 
 now = page("", "Now", "What the beamlines are doing, and what they wait for.", template="now.html", menu=MenuGroup.WORK)
@@ -45,21 +45,28 @@ async def load_now(desk: Desk) -> Context:
     conducts = [one for beamline in beamlines for one in beamline["conducts"] if one["step"]][:MOST_DETAILED]
     runs = [one for beamline in beamlines for one in beamline["runs"] if one["subject_id"]][:MOST_DETAILED]
     lines, names = await asyncio.gather(load_latest_steps(desk, conducts), load_subjects(desk, runs))
-    return {"beamlines": beamlines, "latest_steps": lines, "subjects": names}
+    return {"beamlines": [lost_first(one) for one in beamlines], "latest_steps": lines, "subjects": names}
+
+
+def lost_first(beamline: dict[str, Any]) -> dict[str, Any]:
+    """Return a beamline with the runs first that nobody conducts, or a phase of them."""
+    ids = {one["run_id"] for one in beamline["lost"]}
+    return {**beamline, "runs": sorted(beamline["runs"], key=lambda run: not run["lost"] and run["run_id"] not in ids)}
 
 
 async def load_latest_steps(desk: Desk, conducts: Sequence[dict[str, Any]]) -> dict[str, list[StepLine]]:
     """Return the current step of each conduct and those before it, the latest first, as far as the person may see them."""
     if not desk.may(ListProcedureSteps):
         return {}
-    places = [(one["procedure_id"], one["step"]["closing"], max(0, one["step"]["number"] - SHOWN_STEPS)) for one in conducts]
-    asked = (
-        desk.ask(ListProcedureSteps, id, closing=closing, first_index=first, limit=SHOWN_STEPS)
-        for id, closing, first in places
-    )
-    answers = await asyncio.gather(*asked)
+    answers = await asyncio.gather(*(load_steps_until(desk, one["procedure_id"], one["step"]) for one in conducts))
     lines = ([step_line(item, over=False) for item in reversed(answer["items"])] for answer in answers)
-    return {id: found for (id, *_), found in zip(places, lines, strict=True)}
+    return {one["procedure_id"]: found for one, found in zip(conducts, lines, strict=True)}
+
+
+async def load_steps_until(desk: Desk, procedure_id: str, step: dict[str, Any]) -> Any:
+    """Return a page of the steps of a conduct that ends with the one it is at."""
+    first, limit = max(0, step["number"] - SHOWN_STEPS), min(step["number"], SHOWN_STEPS)
+    return await desk.ask(ListProcedureSteps, procedure_id, closing=step["closing"], first_index=first, limit=limit)
 
 
 async def load_subjects(desk: Desk, runs: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -71,9 +78,9 @@ async def load_subjects(desk: Desk, runs: Sequence[dict[str, Any]]) -> dict[str,
 
 @now.region("waiting", asks=[ListWaiting], watches=(*WATCHED, "Queue", "Distribution"), every=10.0)
 async def load_waiting(desk: Desk) -> Context:
-    page = await desk.ask(ListWaiting, kind=SHARED, asset_id=desk.query.get("beamline"), limit=6)
-    items = [{**item, "look": look_of_kind(item["kind"])} for item in page["items"]]
-    return {"items": items, "more": page["next_cursor"] is not None, "urgent": any(one["look"] == STOP for one in items)}
+    page = await desk.ask(ListWaiting, kind=SHARED, asset_id=desk.query.get("beamline"), limit=MOST_WAITING)
+    items = wrong_first(page["items"])
+    return {"items": items[:SHOWN_WAITING], "count": len(items), "more": page["next_cursor"] is not None}
 
 
 @now.region("queues", asks=[], watches=["Queue"])

@@ -12,17 +12,17 @@ from baton.console.display import href_of, is_uuid, short_id, words_of
 from baton.console.page import Context, MenuGroup, page
 from baton.console.verbs import VerbButton, creations_of, form_href, verb_button, verbs_of
 from baton.domain.access.actor import Actor, ActorKind, ListActors
-from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.access.group import Group, GroupStatus, ListGroups
-from baton.domain.access.group_members import RemoveGroupMember
 from baton.domain.agent.agent import AgentStatus
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NIL
 from baton.domain.registry import Operation
 from baton.domain.trust.authorization import APPROVAL_REQUIRED, EvaluatePolicy, is_reachable
 from baton.domain.trust.conduit import AccessDecision
+from baton.domain.trust.group_members import RemoveGroupMember
 from baton.domain.trust.policy import DefinePolicy, ExtendPolicy, ListPolicies, Policy, RevokePolicyGrant, command_sets
 from baton.domain.trust.surface import ListSurfaces
+from baton.domain.views.edge_queries import GetMyAccess
 
 GET_POLICY, GET_AGENT, GET_GROUP = map(query_named, ("get_policy", "get_agent", "get_group"))
 MOST_POLICIES = 100  # that one answer looks into

@@ -3,7 +3,7 @@ changed and removed here, one by one or from a spreadsheet."""
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from baton.api.http import Request, Response
 from baton.client.exchanges import ClientSession, Exchange
@@ -22,16 +22,14 @@ from baton.console.queue_rows import changed_digest, gates_of, moves_of, outcome
 from baton.console.queueing import GONE, find_waiting, live_queues
 from baton.console.rendering import html_response
 from baton.console.sessions import ConsoleSession
+from baton.console.shell import ConsoleShell
 from baton.console.uploads import UploadedFile, read_file_form
 from baton.console.verbs import verb_button
 from baton.domain.contexts import REGISTRY
-from baton.domain.operation.queue.items import AHEAD, BLOCKED, RUNNING, WAITING
-from baton.domain.operation.queue.queue import AddQueueItems, EditQueueItem, OpenQueue
-from baton.domain.operation.queue.views import GetQueue, ListQueueItems, ListQueues
-from baton.domain.run.beamline_now import GetBeamlineNow
-
-if TYPE_CHECKING:
-    from baton.console.console import Console
+from baton.domain.queue.items import AHEAD, BLOCKED, RUNNING, WAITING
+from baton.domain.queue.queue import HELD, AddQueueItems, EditQueueItem, OpenQueue
+from baton.domain.queue.views import GetQueue, ListQueueItems, ListQueues
+from baton.domain.views.beamline_now import GetBeamlineNow
 
 Row = Mapping[str, Any]
 SHOWN_ITEMS = 50
@@ -85,7 +83,7 @@ async def queue_tiles(desk: Desk, **filters: Any) -> list[dict[str, Any]]:
 
 
 async def front_of(desk: Desk, queue: Row) -> dict[str, Any]:
-    """Return the running item of a queue and the next one."""
+    """Return the running item of a queue and the next one, and why the queue is held where it is."""
     wanted = {
         "running": RUNNING if queue["running_item_id"] else None,
         "next": BLOCKED if queue["blocked"] else WAITING if queue["waiting_count"] else None,
@@ -94,7 +92,8 @@ async def front_of(desk: Desk, queue: Row) -> dict[str, Any]:
     for name, status in wanted.items():
         asked = status and await desk.ask_if_permitted(ListQueueItems, queue["queue_id"], status=status, limit=1)
         found[name] = {**asked["items"][0], "made": outcome_of(asked["items"][0])} if asked and asked["items"] else None
-    return found
+    held = await desk.ask_if_permitted(GetQueue, queue["queue_id"]) if queue["status"] == HELD else None
+    return {**found, "reason": held and held["last_status_reason"]}
 
 
 @queue_page.title_from
@@ -206,7 +205,7 @@ async def spreadsheet_context(desk: Desk, typed: Mapping[str, str], **found: Any
 
 
 @handles("POST", "/queues/{queue_id}/duplicate")
-async def duplicate_item(console: "Console", request: Request, session: ConsoleSession) -> Response:
+async def duplicate_item(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Add an item with the same target behind one that waits, conducted as the person who asks for it."""
     desk = console.desk_of(request, session)
     queue = await desk.ask(GetQueue, desk.id("queue_id"), include=None)
@@ -241,7 +240,7 @@ READING = asyncio.Lock()  # one spreadsheet is read at a time, beside everything
 
 
 @handles("POST", "/queues/{queue_id}/spreadsheet")
-async def add_spreadsheet(console: "Console", request: Request, session: ConsoleSession) -> Response:
+async def add_spreadsheet(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Add an item for each row of a spreadsheet, or show every fault of it."""
     desk = console.desk_of(request, session)
     desk.require([AddQueueItems.operation, GetQueue.operation])

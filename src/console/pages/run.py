@@ -3,24 +3,25 @@ decisions, logbook and debrief, its holds and adjustments, and what it was at an
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from markupsafe import Markup
 
+from baton.console.conduct_verbs import LOOKED_AT
 from baton.console.desk import Desk, query_named
 from baton.console.display import instant_of
 from baton.console.page import SECOND, Context, page
 from baton.console.plots import NARROW, Series, line_plot
-from baton.console.units import UnitError, convert, load_units, other_units
+from baton.console.units import load_units, other_units
 from baton.console.verbs import VerbButton, form_href, verbs_of
+from baton.domain.conduct.ends import ABORTED
+from baton.domain.conduct.run_conduct import GetRunConduct
+from baton.domain.conduct.views import GetProcedureConduct
 from baton.domain.data.dataset import ListDatasets
 from baton.domain.data.distribution import ListDistributions
 from baton.domain.data.preview import GetDatasetPreview
-from baton.domain.operation.conduct.ends import ABORTED
-from baton.domain.operation.conduct.views import GetProcedureConduct
-from baton.domain.run.conduct import GetRunConduct
 from baton.domain.run.logbooks import (
     AppendRunLogbookEntries,
     ListRunChannels,
@@ -28,7 +29,9 @@ from baton.domain.run.logbooks import (
     ListRunObservations,
     RunLogbookEntryKind,
 )
-from baton.domain.run.run import HELD, LIVE, RUNNING, Run
+from baton.domain.run.run import HELD, LIVE, RUNNING, Run, RunStatus
+from baton.domain.shared.units import UnitError, convert
+from baton.domain.step.results import CONDUCT_LOST
 
 GetRun, GetRunHistory = query_named("get_run"), query_named("get_run_history")
 GetPlan, GetMethod, GetDecision = query_named("get_plan"), query_named("get_method"), query_named("get_decision")
@@ -65,16 +68,21 @@ async def load_head(desk: Desk) -> Context:
     current = await desk.find(GetProcedureConduct, current_id) if current_id else None
     href = f"/console/runs/{id}"
     buttons = verbs_of(Run.aggregate, view, desk)
+    failure = failure_of(conducted["result"] or {})
+    failed = view["status"] == RunStatus.ABORTED and failure is not None and failure["error_class"] != CONDUCT_LOST
     first = first_verbs(view, conducted, buttons)
+    if failed:
+        first = [replace(one, label=LOOKED_AT) for one in buttons if one.name == "acknowledge_run"]
     return {
         "view": view,
         "conduct": conducted,
         "live": view["status"] in LIVE,
         "phases": phases_of(view, conducted),
-        "failure": failure_of(conducted["result"] or {}),
+        "failure": failure,
+        "ended_by_conduct": failed,
         "current": current,
         "first": first,
-        "others": [one for one in buttons if one not in first],
+        "others": [one for one in buttons if one.name not in {shown.name for shown in first}],
         "note_href": form_href(AppendRunLogbookEntries.operation, id, **{"entries._count": 1, "back": href}),
         "again_href": f"/console/start/plans/{view['plan_id']}?from={id}",
         "href": href,

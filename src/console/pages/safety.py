@@ -14,10 +14,10 @@ from baton.console.verbs import VerbButton, creations_of, verbs_of
 from baton.domain.access.actor import ActorKind
 from baton.domain.enclosure.enclosure import Enclosure, EnclosureLifecycle, GetEnclosure, ListEnclosures
 from baton.domain.kernel import Aggregate
-from baton.domain.run.beamline_now import ENDS_SOON
 from baton.domain.safety.clearance import AppendClearanceReviewStep, Clearance, ClearanceStatus
 from baton.domain.safety.clearance_views import GetClearance, ListClearances
-from baton.domain.supply.supply import ListSupplies, Supply, SupplyStatus
+from baton.domain.supply.supply import GetSupply, ListSupplies, Supply, SupplyStatus
+from baton.domain.views.beamline_now import ENDS_SOON
 
 GET_HISTORY = query_named("get_clearance_history")
 ON_THEIR_WAY = (ClearanceStatus.UNDER_REVIEW, ClearanceStatus.SUBMITTED, ClearanceStatus.APPROVED)
@@ -35,7 +35,7 @@ FINAL_HAZARDS = {"Green": "good", "Yellow": "look", "Red": "stop"}
 safety = page(
     "/safety",
     "Safety",
-    "Forms on their way and in force, hutches and supplies, with the verbs of each.",
+    "Forms on their way into force and in force, hutches and supplies, with the verbs of each.",
     template="safety.html",
     menu=MenuGroup.RECORD,
 )
@@ -95,7 +95,16 @@ def is_fresh(contacted_at: Any, desk: Desk, *, monitored: bool) -> bool:
 async def load_supplies(desk: Desk) -> Context:
     listed = await desk.ask(ListSupplies, limit=MOST_TILES)
     items = [one for one in listed["items"] if one["status"] != SupplyStatus.DECOMMISSIONED]
-    supplies = [{**item, "verbs": verbs_of_people(Supply.aggregate, item, desk)} for item in items]
+    views = await asyncio.gather(*(desk.find(GetSupply, one["supply_id"]) for one in items))
+    supplies = [
+        {
+            **item,
+            "monitored": view is not None and view["monitored"],
+            "last_contact_at": None if view is None else view["last_contact_at"],
+            "verbs": verbs_of_people(Supply.aggregate, item, desk),
+        }
+        for item, view in zip(items, views, strict=True)
+    ]
     return {"supplies": supplies, "more": listed["next_cursor"], "creations": creations_of(Supply.aggregate, desk)}
 
 

@@ -4,18 +4,19 @@ starts, and the start itself."""
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
 
 from baton.api.http import Request, Response
+from baton.application.ports import CommandResult
+from baton.application.service import is_proposal
 from baton.client.exchanges import Exchange
-from baton.client.refusals import ClientError, ProposedError
-from baton.console.actions import lead_to, lead_to_proposal, typed_in
+from baton.client.refusals import ClientError
+from baton.console.actions import lead_to, lead_to_waiting, typed_in
 from baton.console.desk import Desk, query_named
-from baton.console.display import href_of
 from baton.console.in_process import REFUSALS, InProcessClient
-from baton.console.judgement import Remedy
-from baton.console.launch import Launch, PlanLaunch, RecipeLaunch, proposed_command, with_keys
+from baton.console.launch import Launchable, PlanLaunch, RecipeLaunch, launch_command, with_keys
 from baton.console.launch_context import (
     Row,
     judgement_context,
@@ -32,19 +33,14 @@ from baton.console.page import ConsolePage, Context, MenuGroup, handles, page
 from baton.console.queueing import CHOOSE, CHOSEN, GONE, ITEM, QUEUE, load_item, queue_launch
 from baton.console.rendering import html_response
 from baton.console.sessions import ConsoleSession
+from baton.console.shell import ConsoleShell
 from baton.domain.kernel import Query
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.procedure.procedure import ListProcedures
-from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
+from baton.domain.procedure.procedure import ListProcedures
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.plan import ListPlans
 from baton.domain.recipe.recipe import GetRecipe, ListRecipes
-from baton.domain.run.conduct import ConductRun
 from baton.domain.run.run import ListRuns
-from baton.domain.run.start import PreflightRun, StartRun
-
-if TYPE_CHECKING:
-    from baton.console.console import Console
+from baton.domain.start.run_start import PreflightRun
 
 LISTED, MOST_RECIPES = 25, 100
 MOST_PAGES = 4  # of a list that are read for something that may still be used
@@ -94,7 +90,7 @@ async def name_recipe(desk: Desk) -> str:
 
 @plan_page.region("recent", asks=[ListRuns], watches=GATED, every=5.0, template="start/runs.html")
 async def load_runs(desk: Desk) -> Context:
-    """Load the last runs of the plan, and which gates are closed: when that changes, what is typed is judged anew. A page
+    """Load the last runs of the plan and the closed gates: when these change, the typed values are judged again. A page
     that is just being made has been judged already."""
     plan_id = str(desk.id("plan_id"))
     asked = None if desk.recorded else await desk.ask_if_permitted(PreflightRun, plan_id=plan_id, name="May it start?")
@@ -113,10 +109,7 @@ async def load_plan(desk: Desk) -> PlanLaunch:
     plan = await desk.ask(GET_PLAN, desk.id("plan_id"))
     method = await desk.ask(GET_METHOD, plan["method_id"])
     recipes = await desk.ask(ListRecipes, capability_id=method["capability_id"], limit=MOST_RECIPES)
-    proposes = proposed_command(desk, StartRun.operation, ConductRun.operation)
-    without_phases = proposes is StartRun.operation
-    current = () if without_phases else tuple(one for one in recipes["items"] if one["status"] != NO_LONGER)
-    return PlanLaunch(plan, method, current, proposes)
+    return PlanLaunch(plan, method, tuple(one for one in recipes["items"] if one["status"] != NO_LONGER))
 
 
 async def read_recipe(desk: Desk) -> Any:
@@ -127,9 +120,7 @@ async def read_recipe(desk: Desk) -> Any:
 async def load_recipe(desk: Desk) -> RecipeLaunch:
     """Return the recipe that the address names, with its capability."""
     recipe = await read_recipe(desk)
-    capability = await desk.ask(GET_CAPABILITY, recipe["capability_id"])
-    proposes = proposed_command(desk, RegisterProcedureFromRecipe.operation, ConductProcedure.operation)
-    return RecipeLaunch(recipe, capability, proposes)
+    return RecipeLaunch(recipe, await desk.ask(GET_CAPABILITY, recipe["capability_id"]))
 
 
 @plan_page.loads(asks=[GET_PLAN, GET_METHOD, ListRecipes])
@@ -150,7 +141,7 @@ class LaunchPage:
     """A page that starts something: what is started, and what the page shows besides its regions."""
 
     page: ConsolePage
-    load: Callable[[Desk], Awaitable[Launch]]
+    load: Callable[[Desk], Awaitable[Launchable]]
     context: Callable[..., Awaitable[Context]]
 
 
@@ -159,25 +150,25 @@ RECIPE = LaunchPage(recipe_page, load_recipe, recipe_context)
 
 
 @handles("POST", "/start/plans/{plan_id}")
-async def submit_plan(console: "Console", request: Request, session: ConsoleSession) -> Response:
+async def submit_plan(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Judge, try or start a plan as it was typed."""
     return await LaunchAnswer(PLAN, console, request, session).give()
 
 
 @handles("POST", "/start/recipes/{recipe_id}")
-async def submit_recipe(console: "Console", request: Request, session: ConsoleSession) -> Response:
+async def submit_recipe(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Judge, try or start a recipe as it was typed."""
     return await LaunchAnswer(RECIPE, console, request, session).give()
 
 
 @handles("POST", "/start/plans/{plan_id}/check")
-async def check_plan(console: "Console", request: Request, session: ConsoleSession) -> Response:
+async def check_plan(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Judge a plan while it is typed."""
     return await LaunchAnswer(PLAN, console, request, session).check()
 
 
 @handles("POST", "/start/recipes/{recipe_id}/check")
-async def check_recipe(console: "Console", request: Request, session: ConsoleSession) -> Response:
+async def check_recipe(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Judge a recipe while it is typed."""
     return await LaunchAnswer(RECIPE, console, request, session).check()
 
@@ -187,7 +178,7 @@ class LaunchAnswer:
     """Answers what a person does with the form of a launch."""
 
     shown: LaunchPage
-    console: "Console"
+    console: ConsoleShell
     request: Request
     session: ConsoleSession
 
@@ -200,34 +191,36 @@ class LaunchAnswer:
         """Answer a button of the form: start, add to a queue, try without doing it, or judge. What is wrong is not sent on,
         and only to a queue what is closed."""
         typed, desk, launch, given = await self._read()
-        client = InProcessClient.of(self.console.parts.edge, self.session.caller)
-        wanted, judged, answers = typed.get(DO), dict[str, Any](), dict[str, Any]()
+        wanted, key, judged = typed.get(DO), typed.get(KEY) or uuid4().hex, dict[str, Any]()
         judgement = await launch.judge(desk, given)
         try:
             if wanted == "rehearse" and not given.faults:
-                would = await client.carry_out(launch.rehearse(client.session, given))
-                judged = {"would": [one.to_dict() for one in would.would]}
+                would = await desk.service.dry_run(launch_command(launch, given), desk.caller)
+                judged = {"would": [one.model_dump(mode="json") for one in would.would]}
             elif wanted == "start" and judgement.passed:
-                key = typed.get(KEY) or uuid4().hex
-                to = await client.carry_out(with_keys(launch.start(client.session, given), key, answers))
-                return lead_to(self.request, self.session, to, "Started", client.session.position)
+                result = await desk.service.execute(launch_command(launch, given), desk.caller, key=key)
+                return self._lead_on(launch, result)
             elif wanted == "queue" and not judgement.errors:
-                key = typed.get(KEY) or uuid4().hex
-                to = await client.carry_out(with_keys(await self._queue(desk, launch, given, typed, client), key, answers))
+                client = InProcessClient.of(self.console.parts.edge, self.session.caller)
+                to = await client.carry_out(with_keys(await self._queue(desk, launch, given, typed, client), key))
                 return lead_to(self.request, self.session, to, "It is in the queue", client.session.position)
-        except ProposedError as error:
-            place = (self.console.zone, client.session.position)
-            return lead_to_proposal(self.request, self.session, error, *place, before=made_before(answers))
         except REFUSALS as refusal:
-            judged = {"problem": problem_of(refusal.detail, refusal.code, refusal, answers), "status": refusal.status}
+            judged = {"problem": {"detail": refusal.detail, "code": refusal.code}, "status": refusal.status}
         except ClientError as error:
-            judged = {"problem": problem_of(str(error), None, error, answers), "status": 422}
+            judged = {"problem": {"detail": str(error), "code": None}, "status": 422}
         status = judged.pop("status", 409 if wanted in ("start", "queue") else 200)
-        fresh = {} if answers else {"judgement": judgement}
-        return await self._respond(desk, launch, given, typed, {**judged, **fresh}, status)
+        return await self._respond(desk, launch, given, typed, {**judged, "judgement": judgement}, status)
+
+    def _lead_on(self, launch: Launchable, result: CommandResult) -> Response:
+        """Lead to what was started, or to the proposal that the launch became."""
+        assert result.body is not None, "a launch is answered"
+        if is_proposal(result):
+            until = datetime.fromisoformat(result.body["expires_at"]).astimezone(self.console.zone)
+            return lead_to_waiting(self.request, self.session, UUID(result.body["proposal_id"]), until, result.position)
+        return lead_to(self.request, self.session, launch.address(result.body), "Started", result.position)
 
     async def _queue(
-        self, desk: Desk, launch: Launch, given: GivenLaunch, typed: Mapping[str, str], client: InProcessClient
+        self, desk: Desk, launch: Launchable, given: GivenLaunch, typed: Mapping[str, str], client: InProcessClient
     ) -> Exchange[str]:
         """Return what adds the launch to the chosen queue, or has the item of the address do it."""
         if not (queue_id := typed.get(CHOSEN) or desk.query.get(QUEUE)):
@@ -236,7 +229,7 @@ class LaunchAnswer:
             raise ClientError(GONE)
         return queue_launch(client.session, launch, given, queue_id, typed.get("name", "").strip(), item)
 
-    async def _read(self, recorded: bool = True) -> tuple[Mapping[str, str], Desk, Launch, GivenLaunch]:
+    async def _read(self, recorded: bool = True) -> tuple[Mapping[str, str], Desk, Launchable, GivenLaunch]:
         """Return what was typed, a desk, and the launch that it is read for; refuse a form of another session."""
         typed = typed_in(await self.request.body())
         self.session.check_form(typed)
@@ -249,7 +242,7 @@ class LaunchAnswer:
     async def _respond(
         self,
         desk: Desk,
-        launch: Launch,
+        launch: Launchable,
         given: GivenLaunch,
         typed: Mapping[str, str],
         judged: Mapping[str, Any],
@@ -261,22 +254,3 @@ class LaunchAnswer:
             return html_response(self.console.templates.render("start/judgement.html", context), status)
         own = await self.shown.context(desk, launch, typed, **judged)
         return await self.console.page_response(self.request, self.session, self.shown.page, desk, own, status)
-
-
-def made_before(answers: Mapping[str, Any]) -> str:
-    """Return what a launch had done before what it proposed at last, in a sentence."""
-    if "run_id" in answers.get("start_run", {}):
-        return "The run has started, and is not conducted yet. "
-    registered = "procedure_id" in answers.get("register_procedure_from_recipe", {})
-    return "The procedure is registered, and not conducted yet. " if registered else ""
-
-
-def problem_of(detail: str, code: str | None, error: Exception, answers: Mapping[str, Any]) -> Row:
-    """Return why a start was refused, what became of what it had made by then, and where that is."""
-    notes, made = list(getattr(error, "__notes__", ())), None
-    if run_id := answers.get("start_run", {}).get("run_id"):
-        made = Remedy("Look at the run", href_of("Run", run_id))
-    elif procedure_id := answers.get("register_procedure_from_recipe", {}).get("procedure_id"):
-        made = Remedy("Look at the procedure", href_of("Procedure", procedure_id))
-        notes.append("The procedure is registered and not conducted; it can be conducted from its own page.")
-    return {"detail": detail, "code": code, "notes": notes, "made": made}

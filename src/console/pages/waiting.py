@@ -1,17 +1,18 @@
 """Waiting for a person: everything that nobody but a person can take on, each with the verbs that do."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from baton.console.conduct_verbs import LOOKED_AT
 from baton.console.desk import Desk
-from baton.console.display import LOOK, STOP, words_of
+from baton.console.display import LOOK, SIGNS, STOP, words_of
 from baton.console.page import Context, MenuGroup, frame_region, page
 from baton.console.verbs import VerbButton, form_href, verb_button
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
 from baton.domain.run.logbooks import AppendRunLogbookEntries
-from baton.domain.run.waiting import ListWaiting, WaitingKind
+from baton.domain.views.waiting import ListWaiting, WaitingKind
 
 SHARED = tuple(kind for kind in WaitingKind if kind is not WaitingKind.PROPOSAL)
 """The kinds that wait for everybody; proposals wait for those who may approve them."""
@@ -30,8 +31,18 @@ SENTENCES = {
     WaitingKind.CAUTION_PROPOSAL: "An agent proposes a caution.",
     WaitingKind.REFUSED_FIRING: "A schedule fired and was refused.",
 }
-URGENT = frozenset({WaitingKind.LOST_CONDUCT, WaitingKind.CLOSING_FAILED, WaitingKind.UNKNOWN_OUTCOME})
-"""The kinds in which equipment may stand otherwise than anybody thinks; they are shown red."""
+WRONG = frozenset(
+    {
+        WaitingKind.LOST_CONDUCT,
+        WaitingKind.UNKNOWN_OUTCOME,
+        WaitingKind.CLOSING_FAILED,
+        WaitingKind.FAILED_RUN,
+        WaitingKind.BLOCKED_QUEUE_ITEM,
+        WaitingKind.WRONG_COPY,
+        WaitingKind.REFUSED_FIRING,
+    }
+)
+"""The kinds in which something went otherwise than it should; they are shown red and first."""
 
 waiting = page(
     "/waiting",
@@ -65,21 +76,18 @@ async def load_items(desk: Desk) -> Context:
         ListWaiting, kind=wanted, cursor=desk.query.get("cursor"), asset_id=desk.query.get("beamline") or None
     )
     items = [
-        {
-            **item,
-            "look": look_of_kind(item["kind"]),
-            "sentence": SENTENCES[item["kind"]],
-            "buttons": resolving_verbs(item, desk),
-        }
-        for item in page["items"]
+        {**item, "sentence": SENTENCES[item["kind"]], "buttons": resolving_verbs(item, desk)}
+        for item in wrong_first(page["items"])
     ]
     kinds = [(one.value, words_of(one.value)) for one in SHARED]
     return {"items": items, "next_cursor": page["next_cursor"], "kinds": kinds, "kind": kind}
 
 
-def look_of_kind(kind: str) -> str:
-    """Return how something that waits looks."""
-    return STOP if kind in URGENT else LOOK
+def wrong_first(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return things that wait with how they look; what went wrong comes first, each in the order it came."""
+    looks = [(item, STOP if item["kind"] in WRONG else LOOK) for item in items]
+    shown = [{**item, "look": look, "sign": SIGNS[look]} for item, look in looks]
+    return sorted(shown, key=lambda item: item["look"] != STOP)
 
 
 def resolving_verbs(item: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
@@ -98,8 +106,8 @@ def filled_button(operation: Operation, arguments: Mapping[str, Any], desk: Desk
 
 
 LABELS = {
-    "acknowledge_run": "I have looked at it",
-    "acknowledge_procedure": "I have looked at it",
+    "acknowledge_run": LOOKED_AT,
+    "acknowledge_procedure": LOOKED_AT,
     "append_run_logbook_entries": "Write a note",
     "record_attestation": "Check again",
 }  # What stands on buttons whose verb says too little here.

@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain import kernel
+from baton.domain.access.proposal_content import ProposalContent
 from baton.domain.kernel import Aggregate, Call, Command, Creation, Event, JudgedVerb, Outcome, State, Value, Verb, copy_with
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.listing import NamedListQuery, Page, Summary, Where
@@ -27,7 +28,6 @@ from baton.domain.shared.reads import (
 from baton.domain.shared.refusals import Invalid, UnauthorizedError
 from baton.domain.shared.text import unnameable_character
 from baton.domain.shared.writes import Drop, Put, Record
-from baton.domain.trust.proposal_content import ProposalContent
 
 DELETED_USER = "<deleted user>"
 CONTACT_BOUNDS = {"email": 320, "phone": 50, "affiliation": 200, "external_id": 200, "external_id_scheme": 50}

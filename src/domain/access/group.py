@@ -9,9 +9,9 @@ from uuid import UUID
 
 from pydantic import Field
 
+from baton.domain.access.identity_provider import IdentityPort
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, State, Value, Verb, copy_with
 from baton.domain.shared.listing import NamedListQuery, Summary
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText
@@ -151,7 +151,7 @@ class DefineGroup(JudgedCreation[bool]):
     def gather(self, call: Call) -> Reads[bool]:
         if self.claim is None:
             return True
-        provider = yield from ask(Ports.identity_provider, self.claim.issuer, "")
+        provider = yield from ask(IdentityPort.identity_provider, self.claim.issuer, "")
         return provider.known or not provider.any_configured
 
     def decide(self, call: Call, is_accepted: bool) -> Outcome:

@@ -4,7 +4,7 @@ The record runs nothing: workflows read it before they act. Budgets are for the 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, NamedTuple, assert_never
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -28,8 +28,8 @@ from baton.domain.kernel import (
     copy_with,
 )
 from baton.domain.shared.annotations import Dollars
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.listing import NamedListQuery, Summary
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find_all, members_of
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, StateReason, Text
@@ -225,7 +225,7 @@ class DefineAgent(JudgedCreation[bool]):
         """Return whether the model may be asked here."""
         if self.model_ref.provider in (DETERMINISTIC, SETTING):
             return True
-        deployment = yield from ask(Ports.deployment)
+        deployment = yield from ask(DeploymentPort.deployment)
         return not deployment.approved_models_only or (yield from is_approved(self.model_ref))
 
     def decide(self, call: Call, approved: bool) -> Outcome:
@@ -341,7 +341,7 @@ class AgentSpending(FurtherView):
     def load(cls, query: TimeTravel, state: Agent) -> Reads[dict[str, Any]]:
         if query.travels:
             return dict.fromkeys(cls.model_fields)
-        spent = yield from ask(Ports.spent_amounts, state.id)
+        spent = yield from ask(AgentPort.spent_amounts, state.id)
         return {"cost_in_month": spent.cost_in_month, "tokens_on_day": spent.tokens_on_day}
 
 
@@ -372,6 +372,16 @@ class SpentAmounts(NamedTuple):
 
     cost_in_month: float
     tokens_on_day: int
+
+
+class AgentPort(Protocol):
+    """Knows what agents may call and have spent."""
+
+    async def spent_amounts(self, agent_id: UUID) -> SpentAmounts:
+        """Return what an agent has spent in this calendar month and on this day."""
+
+    async def is_model_configured(self, model_ref: ModelRef) -> bool:
+        """Return whether this deployment can call a language model."""
 
 
 class ReachedCap(NamedTuple):

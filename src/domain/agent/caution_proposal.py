@@ -18,7 +18,7 @@ from baton.domain.caution import caution as cautions
 from baton.domain.caution.caution import Caution, CautionTarget, CautionTargetKind, RegisterCaution, check_target
 from baton.domain.decision.decision import Decision, RegisterDecision, decision
 from baton.domain.kernel import Call, JudgedCreation, JudgedVerb, Outcome, Value
-from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.recipe.plan import Plan
 from baton.domain.run.run import Run, phases_of
 from baton.domain.shared.canonical import derived_uuid7

@@ -17,7 +17,7 @@ from baton.domain.agent.prompts import Prompt
 from baton.domain.decision import decision as decisions
 from baton.domain.decision.decision import AppendInferences, Decision, DecisionRegistered, RegisterDecision, Span
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, JudgedCreation, JudgedVerb, Outcome, Value, instant
-from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.run.run import Run, RunAborted, RunCompleted, RunStopped, RunTruncated, run
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.reads import Reads, events_of, find, is_permitted, require

@@ -9,18 +9,18 @@ from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
 from baton.domain.access.actor import Actor, seeded_id
-from baton.domain.agent.agent import VERSIONED, Agent
+from baton.domain.agent.agent import VERSIONED, Agent, AgentPort
 from baton.domain.agent.conclusions import CONCLUDING_COMMANDS, AgentTask, Conclusion, Material, RunEnd, run_facts
 from baton.domain.agent.prompts import RUN_DEBRIEF, DebriefAnswer, DebriefChoice
+from baton.domain.conduct.conduct import Wait
+from baton.domain.conduct.ledger import LedgerPort
+from baton.domain.conduct.progress import OpenedConduct
 from baton.domain.data.procedure_files import files_of
 from baton.domain.decision.decision import Decision, DecisionParentNotFoundError
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Value, instant
-from baton.domain.operation.conduct.conduct import Wait
-from baton.domain.operation.conduct.progress import OpenedConduct
-from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.run.logbooks import Channel
 from baton.domain.run.run import Run, phases_of, run
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find, records_of, require, require_if_given
 from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, Unavailable, kept_form, kept_refusal
 from baton.domain.shared.writes import Answer, Put, WorkRecord
@@ -46,7 +46,7 @@ def work_facts(phase: Procedure) -> Reads[dict[str, Any]]:
     conducts = yield from records_of(OpenedConduct, procedure_id=phase.id)
     files = yield from files_of(phase.id)
     return {
-        "image_count": (yield from ask(Ports.image_count, phase.id)),
+        "image_count": (yield from ask(LedgerPort.image_count, phase.id)),
         "takeover_count": sum(conduct.takeover_count for conduct in conducts),
         "files": [{"name": file.name, "byte_size": file.byte_size} for file in files[:MAX_FILES]],
         "file_count": len(files),
@@ -190,7 +190,7 @@ class RegenerateRunDebrief(JudgedVerb[Run, Debriefer]):
         else:
             agent = yield from require(Agent, self.agent_id)
         actor = yield from find(Actor, None if agent is None else agent.id)
-        configured = agent is not None and (yield from ask(Ports.is_model_configured, agent.model_ref))
+        configured = agent is not None and (yield from ask(AgentPort.is_model_configured, agent.model_ref))
         return Debriefer(agent, actor, parent, configured)
 
     def decide(self, run: Run, call: Call, facts: Debriefer) -> Outcome:

@@ -1,10 +1,10 @@
 """Reactions: how far each subscriber has followed the log, what it has under way, and what it fails on. A person can dismiss
 an event that a subscriber cannot get past; that is a decision like any other."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Protocol
 from uuid import UUID
 
 from pydantic import Field
@@ -12,7 +12,6 @@ from pydantic import Field
 from baton.domain.decision.decision import DecisionRegistered, decision
 from baton.domain.kernel import Call, JudgedCreation, Outcome, Query, Value
 from baton.domain.registry import question
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, record_of, records_of
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import Text
@@ -103,11 +102,11 @@ class ListReactions(Query):
     subscriber_name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
     def answer(self, call: Call) -> Reads[Reactions]:
-        names = yield from ask(Ports.subscriber_names)
+        names = yield from ask(ReactionPort.subscriber_names)
         wanted = tuple(name for name in names if self.subscriber_name in (None, name))
         rows = yield from records_of(Reaction, subscriber_name=wanted)
-        unprocessed = yield from ask(Ports.unprocessed_counts, rows)
-        open_items = yield from ask(Ports.open_items, wanted)
+        unprocessed = yield from ask(ReactionPort.unprocessed_counts, rows)
+        open_items = yield from ask(ReactionPort.open_items, wanted)
         views = (view_of(row, unprocessed[row.subscriber_name], open_items[row.subscriber_name]) for row in rows)
         return Reactions(items=tuple(views))
 
@@ -132,6 +131,22 @@ class LoggedEvent:
     next_id: UUID | None  # The next event that concerns the subscriber, where there is one.
 
 
+class ReactionPort(Protocol):
+    """Knows everything that follows the log."""
+
+    async def subscriber_names(self) -> Sequence[str]:
+        """Return the names of everything that follows the log."""
+
+    async def unprocessed_counts(self, reactions: Sequence[Reaction]) -> Mapping[str, int]:
+        """Return how many events each subscriber has still before it, up to a thousand."""
+
+    async def open_items(self, subscriber_names: Sequence[str]) -> Mapping[str, Sequence[OpenItem] | None]:
+        """Return what each subscriber has under way; None while the engine cannot be asked."""
+
+    async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
+        """Return an event as a dismissal judges it."""
+
+
 @decision.creation(context="agent", path="/reactions/{subscriber_name}/dismiss-event", lock=REACTION_LOCK)
 class DismissEventInReaction(JudgedCreation[tuple[Reaction, LoggedEvent]]):
     """Let a subscriber pass over the event that it cannot get past."""
@@ -141,12 +156,12 @@ class DismissEventInReaction(JudgedCreation[tuple[Reaction, LoggedEvent]]):
     reason: Annotated[str, Text(500, InvalidDismissalReasonError, "reason", personal=True)]
 
     def gather(self, call: Call) -> Reads[tuple[Reaction, LoggedEvent]]:
-        names = yield from ask(Ports.subscriber_names)
+        names = yield from ask(ReactionPort.subscriber_names)
         reaction = yield from record_of(Reaction, subscriber_name=self.subscriber_name)
         if reaction is None or self.subscriber_name not in names:
             detail = f"There is no subscriber {self.subscriber_name}; list_reactions names them all."
             raise SubscriberBookmarkNotFoundError(detail)
-        logged = yield from ask(Ports.logged_event, self.event_id, reaction)
+        logged = yield from ask(ReactionPort.logged_event, self.event_id, reaction)
         if logged is None:
             raise DismissalEventNotFoundError(f"There is no event {self.event_id}; check the id.")
         return reaction, logged

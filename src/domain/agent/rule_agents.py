@@ -14,9 +14,9 @@ from baton.domain.decision.decision import Decision, RegisterDecision
 from baton.domain.equipment.asset_tree import AssetScope, asset_scope
 from baton.domain.kernel import Call, Command, JudgedVerb, Outcome, Value, instant
 from baton.domain.run.gates import load_plan
-from baton.domain.run.run import HELD, RUNNING, Phases, Run, RunHeld, RunStopped, end_of, kind_of, phases_of, run
+from baton.domain.run.run import HELD, RUNNING, Phases, Run, RunHeld, RunStopped, end_of, kind_of, load_end, run
 from baton.domain.safety.clearance import ACTIVE, Clearance
-from baton.domain.shared.ports import Ports
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.reads import Reads, ask, events_of, find_all, require
 from baton.domain.supply.coverage import PHOTON_BEAM, Outage
 
@@ -113,7 +113,7 @@ class SupervisorCommand(Command):
 
     def require_outage(self, run: Run) -> Reads[Sequence[RunHeld]]:
         """Return the holds of the run; refuse where the beam is back, or is lost by another event."""
-        deployment = yield from ask(Ports.deployment)
+        deployment = yield from ask(DeploymentPort.deployment)
         scope = yield from needs_beam(run)
         outage = None if scope is None else (yield from self.beam(scope, deployment.self_facility_code))
         if outage is None or outage.event_id != self.outage_event_id:
@@ -142,7 +142,7 @@ class StopForBeam(SupervisorCommand, JudgedVerb[Run, tuple[Sequence[RunHeld], Ph
 
     def gather(self, run: Run, call: Call) -> Reads[tuple[Sequence[RunHeld], Phases]]:
         holds = yield from self.require_outage(run)
-        return holds, (yield from phases_of(run))
+        return holds, (yield from load_end(run))
 
     def decide(self, run: Run, call: Call, facts: tuple[Sequence[RunHeld], Phases]) -> Outcome:
         holds, phases = facts

@@ -1,1 +1,1 @@
-"""Calibration: measured constants of the instruments, revision by revision, and what rests on them."""
+"""Calibration: measured constants of the instruments, revision by revision."""

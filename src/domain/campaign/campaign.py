@@ -53,7 +53,7 @@ class CampaignIntent(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign(State):
-    """A campaign groups runs, be it a time series, a sweep, a study by several techniques or a beamtime."""
+    """A campaign groups runs: a time series, a sweep, a study by several techniques or a beamtime."""
 
     name: FreeText
     intent: CampaignIntent

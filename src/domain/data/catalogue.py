@@ -30,8 +30,8 @@ from baton.domain.data.distribution import (
 from baton.domain.kernel import Call, Event, JudgedVerb, Outcome, State, Value
 from baton.domain.run.run import Run
 from baton.domain.shared.canonical import content_hash
+from baton.domain.shared.deployment import CatalogueName, DeploymentPort
 from baton.domain.shared.listing import ListQuery, Page, Summary
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find, find_all, members_of, record_of, records_of, require
 from baton.domain.shared.refusals import Conflict
 from baton.domain.shared.tasks import Task, TaskStatus, Wait, begin_task
@@ -44,11 +44,6 @@ SHOWN_EVENTS: tuple[type[Event], ...] = (
     *(DatasetRegistered, DatasetPromoted, DatasetDemoted, DatasetDiscarded, DatasetExternalIdAssigned),
     *(DistributionRegistered, DistributionMarkedStale, DistributionDiscarded, AcquisitionRecorded),
 )  # What changes how a catalogue shows a dataset.
-
-
-class CatalogueName(StrEnum):
-    SCICAT = "SciCat"
-    TILED = "Tiled"
 
 
 class CatalogueEntryStatus(StrEnum):
@@ -106,7 +101,7 @@ class CatalogueNotConfiguredError(Conflict, context="data"):
 
 def refuse_unconfigured(catalogue: CatalogueName | None) -> Reads[None]:
     """Refuse a catalogue that this deployment does not have, or any where it has none."""
-    configured = (yield from ask(Ports.deployment)).catalogues
+    configured = (yield from ask(DeploymentPort.deployment)).catalogues
     if not configured:
         detail = "No catalogue is configured; set SCICAT_ADDRESS or TILED_DIRECTORY."
         raise CatalogueNotConfiguredError(detail, reason="none_configured")
@@ -122,7 +117,7 @@ def catalogued_dataset(dataset_id: UUID) -> Reads[CataloguedDataset]:
     copies = yield from copies_of(dataset_id)
     acquisitions = yield from find_all(Acquisition, (yield from members_of(ACQUISITIONS, dataset_id)))
     captured_at = min((one.captured_at for one in acquisitions.values()), default=None)
-    deployment = yield from ask(Ports.deployment)
+    deployment = yield from ask(DeploymentPort.deployment)
     return CataloguedDataset(dataset, run, copies, captured_at, deployment.self_facility_code, deployment.publisher)
 
 

@@ -11,7 +11,7 @@ from baton.domain.data.acquisition import ACQUISITIONS, Acquisition
 from baton.domain.data.dataset import Dataset
 from baton.domain.data.distribution import COPIES, Distribution, DistributionStatus
 from baton.domain.equipment.asset import Asset
-from baton.domain.federation.facility import Facility
+from baton.domain.facility.facility import Facility
 from baton.domain.shared.citation import (
     WITHHELD,
     Citation,
@@ -22,8 +22,8 @@ from baton.domain.shared.citation import (
     cited_identifier,
     relations_to,
 )
+from baton.domain.shared.deployment import Deployment, DeploymentPort
 from baton.domain.shared.identifiers import FACILITY_CODE
-from baton.domain.shared.ports import Deployment, Ports
 from baton.domain.shared.reads import Reads, ask, find, find_all, holder_of, members_by_key, members_of, records_of
 from baton.domain.subject.subject import Subject
 
@@ -84,7 +84,7 @@ def cited_copies(dataset_ids: Iterable[UUID]) -> Reads[dict[UUID, Distribution]]
 
 def dataset_citation(dataset: Dataset) -> Reads[Citation]:
     """Return what a registry publishes of a dataset."""
-    deployment = yield from ask(Ports.deployment)
+    deployment = yield from ask(DeploymentPort.deployment)
     origins = yield from origins_of([dataset])
     return Citation(
         landing_page=landing_page(deployment, "datasets", dataset.id),
@@ -121,7 +121,7 @@ def edition_citation(contents: EditionContents, creators: tuple[CitedParty, ...]
 
 def subject_citation(subject: Subject) -> Reads[Citation]:
     """Return what a registry publishes of a sample under its IGSN."""
-    deployment = yield from ask(Ports.deployment)
+    deployment = yield from ask(DeploymentPort.deployment)
     received = subject.created_at.astimezone(UTC)
     return Citation(
         landing_page=landing_page(deployment, "subjects", subject.id),

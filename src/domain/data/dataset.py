@@ -22,8 +22,7 @@ from baton.domain.data.values import (
     GivenUri,
 )
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
-from baton.domain.operation.conduct.results import ActuationKind
-from baton.domain.operation.procedure.procedure import UNDER_WAY, Procedure, ProcedureStatus
+from baton.domain.procedure.procedure import UNDER_WAY, Procedure, ProcedureStatus
 from baton.domain.run.run import Run, RunStatus, kind_of, phases_of
 from baton.domain.shared.identifiers import GivenExternalId, GivenExternalIdScheme, checked_external_id
 from baton.domain.shared.listing import NamedListQuery, Summary, Where
@@ -32,6 +31,7 @@ from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.tasks import queue_task
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.writes import Enlist, Put, Release
+from baton.domain.step.results import ActuationKind
 from baton.domain.subject.subject import Subject
 
 CHILDREN = "dataset-children"  # Look-up kind: the datasets derived from one.

@@ -17,7 +17,6 @@ from baton.domain.data.citation import EditionContents, Origins, cited_copies, l
 from baton.domain.data.dataset import Dataset, DatasetIntent, DatasetStatus
 from baton.domain.data.distribution import Distribution
 from baton.domain.data.manifest import SERIALIZERS, EditionKind, EditionManifest, EditionSerializerError, manifest_text
-from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.kernel import (
     Aggregate,
     Call,
@@ -34,9 +33,9 @@ from baton.domain.kernel import (
 )
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.citation import refuse_unminted
-from baton.domain.shared.identifiers import FacilityCode, check_facility_code
+from baton.domain.shared.deployment import DeploymentPort
+from baton.domain.shared.identifiers import ExternalIdScheme, FacilityCode, check_facility_code
 from baton.domain.shared.listing import NamedListQuery, Summary
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find_all, record_of, require, require_all
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal
 from baton.domain.shared.tasks import Task, Wait, begin_or_join_task
@@ -348,7 +347,7 @@ def edition_facts(edition: Edition, publisher_facility_code: str | None) -> Read
     copies = yield from cited_copies(ids)
     publisher = yield from publisher_name(publisher_facility_code)
     origins = yield from origins_of(datasets.values())
-    page = landing_page((yield from ask(Ports.deployment)), "editions", edition.id)
+    page = landing_page((yield from ask(DeploymentPort.deployment)), "editions", edition.id)
     return EditionFacts(datasets, copies, publisher, origins, page)
 
 

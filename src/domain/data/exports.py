@@ -15,10 +15,18 @@ from baton.domain.data.edition import (
     edition_facts,
     refuse_uncitable,
 )
-from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
+from baton.domain.equipment.values import AssignedExternalId
 from baton.domain.kernel import Call, Document, JudgedVerb, Outcome, Query
-from baton.domain.shared.citation import DATACITE_JSON, Citation, datacite_json, doi_in, refuse_unminted
-from baton.domain.shared.ports import MintedIdentifier, Ports
+from baton.domain.shared.citation import (
+    DATACITE_JSON,
+    Citation,
+    IdentifierPort,
+    MintedIdentifier,
+    datacite_json,
+    doi_in,
+    refuse_unminted,
+)
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import ExternalIdMintError
 from baton.domain.shared.writes import Answer
@@ -99,7 +107,7 @@ class MintDatasetExternalId(JudgedVerb[Dataset, MintedIdentifier]):
         self.operation.check(self, dataset)
         yield from refuse_unminted(ExternalIdScheme.DOI)
         citation = yield from dataset_citation(dataset)
-        return (yield from ask(Ports.mint, ExternalIdScheme.DOI, str(dataset.id), citation))
+        return (yield from ask(IdentifierPort.mint, ExternalIdScheme.DOI, str(dataset.id), citation))
 
     def decide(self, dataset: Dataset, call: Call, minted: MintedIdentifier) -> Outcome:
         kept = {"external_id": minted.value, "external_id_scheme": minted.scheme.value}

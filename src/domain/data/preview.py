@@ -1,14 +1,14 @@
 """The preview of a dataset: a small picture of its file, which is read where the API runs. Its bytes are not compared with
 the dataset's checksum, but a file of another size, or one written to since it was registered or checked, is not shown."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from baton.domain.data.dataset import Dataset, dataset
 from baton.domain.data.distribution import STALE, copies_of
-from baton.domain.kernel import Call, Query
-from baton.domain.shared.ports import Ports
+from baton.domain.kernel import Call, Document, Query
 from baton.domain.shared.reads import AskPort, Reads
 from baton.domain.shared.refusals import Conflict
 
@@ -35,6 +35,14 @@ class RegisteredFile(NamedTuple):
     known_at: datetime
 
 
+class PreviewPort(Protocol):
+    """Takes pictures of files."""
+
+    async def preview(self, files: Sequence[RegisteredFile]) -> Document:
+        """Return a picture of the first of these files that can be read here and is as it was registered; raise
+        DatasetPreviewUnavailableError where there is none."""
+
+
 @dataset.query(get="/{dataset_id}/preview.png", media_types=["image/png"], refuses=[DatasetPreviewUnavailableError])
 class GetDatasetPreview(Query):
     """A small picture of a dataset: the middle frame of the largest array in its HDF5 file, in shades of grey.
@@ -56,4 +64,4 @@ class GetDatasetPreview(Query):
         if local and not shown:
             detail = "Every copy that could be shown is Stale: its bytes are not those that were registered; see why on it."
             raise DatasetPreviewUnavailableError(detail, reason=PreviewUnavailableReason.CHANGED)
-        return AskPort(Ports.preview, (shown[:MAX_TRIED],))
+        return AskPort(PreviewPort.preview, (shown[:MAX_TRIED],))

@@ -1,25 +1,24 @@
 """Files of procedures: those that actions recorded and programs wrote, told by the activity logbook, and what became of
 each. Where the plan of a run says so they become datasets at the end of each phase; a person can ask for it as well."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
+from baton.domain.conduct.messages import Mark
 from baton.domain.data.dataset import PRODUCTS, Dataset, DatasetStatus
 from baton.domain.data.distribution import AccessProtocol
 from baton.domain.data.values import GivenChecksum, GivenEncoding, scheme_of
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Query
-from baton.domain.operation.conduct.messages import Mark
-from baton.domain.operation.procedure.activity_logbook import StepKind
-from baton.domain.operation.procedure.procedure import Procedure, ProcedureStatus, procedure
+from baton.domain.procedure.activity_logbook import StepKind
+from baton.domain.procedure.procedure import Procedure, ProcedureStatus, procedure
 from baton.domain.recipe.plan import DataRegistration, Plan
 from baton.domain.run.run import Run
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.canonical import derived_uuid7
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find, find_all, members_of, record_of
 from baton.domain.shared.tasks import Task, TaskStatus, Wait, begin_or_join_task
 from baton.domain.shared.text import FreeText, MayContainPersonalData
@@ -84,9 +83,16 @@ class FileRow(NamedTuple):
     payload: Mapping[str, Any]
 
 
+class FilePort(Protocol):
+    """Reads which steps left files."""
+
+    async def file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:
+        """Return what the ledger says about steps of a procedure that left files, in the order it was written."""
+
+
 def files_of(procedure_id: UUID) -> Reads[tuple[ProcedureFile, ...]]:
     """Return the files of a procedure in the order of their last writing; one written several times is listed once."""
-    return files_in((yield from ask(Ports.file_rows, procedure_id)))
+    return files_in((yield from ask(FilePort.file_rows, procedure_id)))
 
 
 def files_in(rows: Iterable[FileRow]) -> tuple[ProcedureFile, ...]:

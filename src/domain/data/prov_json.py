@@ -15,7 +15,7 @@ from baton.domain.data.provenance_graph import (
     ProvenanceRelation,
 )
 from baton.domain.kernel import instant
-from baton.domain.shared.ports import Deployment
+from baton.domain.shared.deployment import Deployment
 
 Kind, Relation = ProvenanceKind, ProvenanceRelation
 TYPES = {**dict.fromkeys((Kind.PLAN, Kind.PRACTICE, Kind.METHOD, Kind.RECIPE), "prov:Plan"), Kind.EDITION: "prov:Collection"}

@@ -16,7 +16,7 @@ from baton.domain.data.acquisition import ListAcquisitions
 from baton.domain.data.dataset import Dataset, DatasetSummary, ListDatasets, dataset
 from baton.domain.data.distribution import ListDistributions
 from baton.domain.data.edition import ListEditions
-from baton.domain.data.lineage import LineageDirection
+from baton.domain.data.lineage import LineageDirection, LineagePort
 from baton.domain.data.prov_json import prov_json
 from baton.domain.data.provenance_graph import (
     ProvenanceEdge,
@@ -29,14 +29,14 @@ from baton.domain.data.provenance_picture import provenance_picture
 from baton.domain.decision.decision import ListDecisions
 from baton.domain.equipment.asset_views import ListAssets
 from baton.domain.kernel import Call, Document, Event, LogPosition, Query, Value
-from baton.domain.operation.procedure.procedure import ListProcedures, ProcedureRecipeExpanded
+from baton.domain.procedure.procedure import ListProcedures, ProcedureRecipeExpanded
 from baton.domain.recipe.method import ListMethods
 from baton.domain.recipe.plan import ListPlans
 from baton.domain.recipe.practice import ListPractices
 from baton.domain.recipe.recipe import ListRecipes
 from baton.domain.run import run as runs
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.listing import ListQuery
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find_all, members_by_key, permitted_commands, run_in_thread
 from baton.domain.subject.subject import ListSubjects
 
@@ -128,7 +128,7 @@ class GetDatasetProv(ProvenanceQuery):
 
     def answer(self, dataset: Dataset, call: Call) -> Reads[Document]:
         graph = yield from provenance_of(dataset, self)
-        deployment = yield from ask(Ports.deployment)
+        deployment = yield from ask(DeploymentPort.deployment)
         return Document("application/json", (yield from run_in_thread(prov_json, graph, deployment)))
 
 
@@ -179,7 +179,7 @@ class GraphBuilder:
         wanted = [value for value in dict.fromkeys(values) if value is not None]
         if not wanted:
             return ()
-        found = yield from ask(Ports.summary_rows, listed.summary, columns, column, wanted, MAX_RELATED + 1)
+        found = yield from ask(LineagePort.summary_rows, listed.summary, columns, column, wanted, MAX_RELATED + 1)
         self.truncated |= len(found) > MAX_RELATED
         return found[:MAX_RELATED]
 
@@ -232,13 +232,13 @@ def _add_datasets(builder: GraphBuilder, dataset: Dataset, asked: ProvenanceQuer
     parents: dict[UUID, Sequence[UUID]] = {dataset.id: sorted(dataset.derived_from)}
     for direction in DIRECTIONS[asked.direction]:
         limit = asked.limit - len(parents) + 1
-        lineage = yield from ask(Ports.dataset_lineage, [dataset.id], direction, asked.max_depth, limit)
+        lineage = yield from ask(LineagePort.dataset_lineage, [dataset.id], direction, asked.max_depth, limit)
         builder.truncated |= lineage.truncated
         parents |= {node.dataset_id: node.derived_from for node in lineage.nodes}
     listed = yield from builder.rows(ListDatasets, "dataset_id", parents, DATASET_COLUMNS)
     own = {dataset.id: DatasetSummary.of(dataset).model_dump()}  # The projection may be behind.
     datasets: dict[UUID, Row] = own | {row["dataset_id"]: row for row in listed} | own
-    registered_by = yield from ask(Ports.stream_recorders, Dataset, list(parents))
+    registered_by = yield from ask(LineagePort.stream_recorders, Dataset, list(parents))
     for id, row in datasets.items():
         details = {"intent": row["intent"], "checksum": row["checksum"], "actuation_kind": row["producing_actuation_kind"]}
         builder.add(Kind.DATASET, id, row["name"], row["status"], row["created_at"], details)
@@ -290,7 +290,7 @@ def _add_runs(builder: GraphBuilder, ids: Iterable[UUID | None]) -> Reads[Sequen
     """Add runs with their plans and what was decided and cautioned about them, and return their rows."""
     rows = yield from builder.add_rows(Kind.RUN, runs.ListRuns, ids, "plan_id", "raid", "campaign_id", "adjustment_count")
     run_ids = [row["run_id"] for row in rows]
-    started_by = yield from ask(Ports.stream_recorders, runs.Run, run_ids)
+    started_by = yield from ask(LineagePort.stream_recorders, runs.Run, run_ids)
     for row in rows:
         id = row["run_id"]
         builder.link(id, Relation.HAD_PLAN, row["plan_id"])
@@ -384,4 +384,4 @@ def _add_editions(builder: GraphBuilder, dataset_ids: Mapping[UUID, Row]) -> Rea
 
 def _events(ids: Sequence[UUID], events: tuple[type[Event], ...], *keys: str) -> Reads[Sequence[Any]]:
     """Return the events of these types on these streams that have something under one of these keys."""
-    return (yield from ask(Ports.events_of_streams, ids, events, keys)) if ids else ()
+    return (yield from ask(LineagePort.events_of_streams, ids, events, keys)) if ids else ()

@@ -16,11 +16,17 @@ from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome,
 from baton.domain.registry import Internal
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.deployment import Deployment, DeploymentPort
 from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.listing import NamedListQuery, Summary
-from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReading, TriggerSource
-from baton.domain.shared.ports import Deployment, Ports
+from baton.domain.shared.monitoring import (
+    InvalidMonitorRefError,
+    MonitorReading,
+    TriggerSource,
+    age_objection,
+    observation_age,
+)
 from baton.domain.shared.reads import Reads, ask, find_all, record_of, records_of
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, StateReason, Text
@@ -230,18 +236,13 @@ class GetEnclosure(TimeTravel):
         if self.travels:
             return PastEnclosureView(**shown)
         contact = yield from record_of(EnclosureContact, enclosure_id=enclosure.id)
-        deployment = yield from ask(Ports.deployment)
+        deployment = yield from ask(DeploymentPort.deployment)
         return EnclosureView(
             **shown,
             observation_age=observation_age(contact, call.now),
             monitored=enclosure_key(enclosure) in deployment.monitored_enclosures,
             last_contact_at=None if contact is None else contact.contacted_at,
         )
-
-
-def observation_age(contact: EnclosureContact | None, now: datetime) -> float | None:
-    """Return the seconds since the last observation, or None when there was none."""
-    return None if contact is None else (now - contact.contacted_at).total_seconds()
 
 
 EnclosureSummary = Summary.from_state(
@@ -327,25 +328,19 @@ def enclosure_finding(
 def _objection(
     enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime, deployment: Deployment
 ) -> str | None:
-    """Return why an enclosure does not pass; a contact from the future proves as little as an old one."""
+    """Return why an enclosure does not pass, or None."""
     if enclosure is None:
         return "is not on record"
     if enclosure.lifecycle is not EnclosureLifecycle.ACTIVE:
         return f"is {enclosure.lifecycle.value}"
     if enclosure.permit_status is not EnclosurePermitStatus.PERMITTED:
         return f"is {enclosure.permit_status.value}"
-    if contact is None:
-        return "has no contact on record"
-    if not is_fresh(enclosure, contact, now, deployment):
-        age, fresh_within = now - contact.contacted_at, permit_lifetime(enclosure, deployment)
-        where = "ago" if age > timedelta() else "ahead of the clock"
-        return f"was last observed {abs(age).total_seconds():.0f} s {where}, not within {fresh_within.total_seconds():.0f} s"
-    return None
+    return age_objection(contact, now, permit_lifetime(enclosure, deployment))
 
 
 def is_fresh(enclosure: Enclosure, contact: EnclosureContact | None, now: datetime, deployment: Deployment) -> bool:
     """Return whether an observation is recent enough for work to rest on it."""
-    return contact is not None and abs(now - contact.contacted_at) <= permit_lifetime(enclosure, deployment)
+    return age_objection(contact, now, permit_lifetime(enclosure, deployment)) is None
 
 
 def permit_lifetime(enclosure: Enclosure, deployment: Deployment) -> timedelta:

@@ -11,8 +11,9 @@ from uuid import UUID
 
 from baton.domain.equipment import values
 from baton.domain.equipment.partition import PartitionRule
-from baton.domain.equipment.values import AlternateIdentifier, Drawing, ExternalIdEvent, ExternalIdScheme, Owner, Port
+from baton.domain.equipment.values import AlternateIdentifier, Drawing, ExternalIdEvent, Owner, Port
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, Outcome, State, Verb, copy_with
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.text import FreeText, Reason
 
 

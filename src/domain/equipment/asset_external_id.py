@@ -14,11 +14,11 @@ from baton.domain.equipment.asset_tree import ancestor_chain, ancestors_of
 from baton.domain.equipment.family import Family
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.pidinst import ExternalIdAssignment, PidinstRecord, asset_record, exportable
-from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
+from baton.domain.equipment.values import AssignedExternalId
 from baton.domain.kernel import Call, JudgedCreation, JudgedVerb, Outcome, Query, Value
-from baton.domain.shared.citation import refuse_unminted
-from baton.domain.shared.identifiers import FacilityCode, check_facility_code
-from baton.domain.shared.ports import MintedIdentifier, Ports
+from baton.domain.shared.citation import MintedIdentifier, refuse_unminted
+from baton.domain.shared.deployment import DeploymentPort
+from baton.domain.shared.identifiers import ExternalIdScheme, FacilityCode, check_facility_code
 from baton.domain.shared.reads import Reads, ask, find, find_all, record_of
 from baton.domain.shared.refusals import Conflict, ExternalIdMintError, NotFound, Refusal
 from baton.domain.shared.writes import Answer, Put, WorkRecord
@@ -225,5 +225,5 @@ def published_record(asset: Asset) -> Reads[PidinstRecord]:
     model = yield from find(Model, asset.model_id)
     families = yield from find_all(Family, sorted(asset.family_ids))
     parent = yield from find(Asset, asset.parent_id)
-    deployment = yield from ask(Ports.deployment)
+    deployment = yield from ask(DeploymentPort.deployment)
     return asset_record(asset, model, families, parent, deployment)

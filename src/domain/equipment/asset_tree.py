@@ -29,7 +29,7 @@ from baton.domain.shared.reads import (
     require_all,
     require_if_given,
 )
-from baton.domain.shared.refusals import Invalid, NotFound, Refusal
+from baton.domain.shared.refusals import Invalid, NotFound, Refusal, Unprocessable
 from baton.domain.shared.text import Reason
 from baton.domain.shared.writes import Delist, Enlist
 
@@ -53,6 +53,10 @@ class AncestorWalkDepthExceededError(Refusal, context="equipment"):
     """The tree of assets is damaged: a chain of parents is too long, goes in a circle or ends nowhere."""
 
     status = 500
+
+
+class NotABeamlineError(Unprocessable, context="operation", reason="not_a_root"):
+    """Only a root of the asset tree is a beamline, which has a queue and can be asked what is going on there."""
 
 
 def ancestors_of(ids: Iterable[UUID]) -> Reads[dict[UUID, Asset]]:
@@ -99,6 +103,14 @@ def load_root_scope(root: Asset) -> Reads["AssetScope"]:
     """Return a root and everything below it as the scope of a gate."""
     ids = frozenset({root.id, *(id for level in (yield from levels_below(root.id)) for id in level)})
     return AssetScope(ids, (yield from find_all(Asset, ids)))
+
+
+def refuse_part(asset: Asset, advice: str = "ask for that root") -> Reads[None]:
+    """Refuse an asset that is a part of another one, and name the root."""
+    if asset.parent_id is not None:
+        root = ancestor_chain((yield from ancestors_of([asset.id])), asset.id)[-1]
+        detail = f"{asset.name} is a part of {root.name}; {advice}, {root.id}."
+        raise NotABeamlineError(detail, facts={"root_asset_id": root.id, "name": root.name})
 
 
 def related_asset_ids(id: UUID) -> Reads[frozenset[UUID]]:

@@ -14,10 +14,12 @@ from baton.domain.equipment.family import Family
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.mount import INSTALLED
 from baton.domain.equipment.pidinst import ExternalIdAssignment, PidinstRecord, exportable, fixture_record
-from baton.domain.equipment.values import AssignedExternalId, ExternalIdEvent, ExternalIdScheme
+from baton.domain.equipment.values import AssignedExternalId, ExternalIdEvent
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, Query, State, Value, copy_with
+from baton.domain.shared.citation import MintedIdentifier
+from baton.domain.shared.deployment import DeploymentPort
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.ports import MintedIdentifier, Ports
 from baton.domain.shared.reads import Holders, Reads, ask, find, find_all, require, require_all
 from baton.domain.shared.refusals import Conflict, ExternalIdMintError, Invalid
 from baton.domain.shared.schema import check_values
@@ -209,5 +211,5 @@ def published_record(fixture: Fixture) -> Reads[PidinstRecord]:
     assets = list(found.values())
     models = yield from find_all(Model, sorted({asset.model_id for asset in assets if asset.model_id is not None}))
     families = yield from find_all(Family, sorted({id for asset in assets for id in asset.family_ids}))
-    deployment = yield from ask(Ports.deployment)
+    deployment = yield from ask(DeploymentPort.deployment)
     return fixture_record(fixture, None if assembly is None else assembly.name, assets, models, families, deployment)

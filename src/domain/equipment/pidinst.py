@@ -11,7 +11,7 @@ from uuid import UUID
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.family import Family
 from baton.domain.equipment.model import Manufacturer, Model
-from baton.domain.equipment.values import AlternateIdentifierKind, ExternalIdEvent, ExternalIdScheme, Owner
+from baton.domain.equipment.values import AlternateIdentifierKind, ExternalIdEvent, Owner
 from baton.domain.kernel import Call, Command, Outcome, Value
 from baton.domain.shared.citation import (
     Citation,
@@ -20,9 +20,12 @@ from baton.domain.shared.citation import (
     CitedIdentifier,
     CitedParty,
     CitedRelation,
+    IdentifierPort,
+    MintedIdentifier,
     refuse_unminted,
 )
-from baton.domain.shared.ports import Deployment, MintedIdentifier, Ports
+from baton.domain.shared.deployment import Deployment
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.text import Word
@@ -254,7 +257,7 @@ class ExternalIdAssignment(Command):
             raise InvalidExternalIdSuffixError(
                 "The suffix has characters that no registry accepts; use letters of a to z, digits, and -._;()/:*~$= only."
             )
-        return (yield from ask(Ports.mint, self.external_id_scheme, suffix, citation_of(record)))
+        return (yield from ask(IdentifierPort.mint, self.external_id_scheme, suffix, citation_of(record)))
 
     def decide(self, holder: Any, call: Call, minted: MintedIdentifier) -> Outcome:
         assigned = self.assignment(external_id_scheme=minted.scheme, external_id=minted.value)

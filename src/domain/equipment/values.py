@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from baton.domain.kernel import Event, Value
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import Text
 
@@ -37,13 +38,6 @@ class Drawing(Value):
     system: DrawingSystem
     number: Annotated[str, Text(200, InvalidDrawingError, "drawing number")]
     revision: Annotated[str, Text(100, InvalidDrawingError, "drawing revision")] | None = None
-
-
-class ExternalIdScheme(StrEnum):
-    """Where a persistent identifier is registered."""
-
-    DOI = "DOI"
-    HANDLE = "Handle"
 
 
 class ExternalIdEvent(Event):

@@ -1,1 +1,1 @@
-"""Federation: which facilities there are, what they trust each other with, and how they prove it."""
+"""Federation: what facilities trust each other with, how they prove it, and what is published and received."""

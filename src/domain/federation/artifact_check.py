@@ -18,14 +18,13 @@ from baton.domain.calibration.calibration import (
     InvalidOperatingPointError,
     Source,
 )
-from baton.domain.calibration.publication import SIGNING_VERSION, bytes_hash, credentials_of
 from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity
-from baton.domain.federation.credential import Credential, CredentialPurpose
-from baton.domain.federation.facility import Facility
+from baton.domain.facility.facility import Facility
+from baton.domain.federation.credential import Credential, CredentialPurpose, KeyPort
 from baton.domain.federation.permit import AbiTier, InboundTerms, Permit
+from baton.domain.federation.publication import SIGNING_VERSION, bytes_hash, credentials_of
 from baton.domain.kernel import Value
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.signatures import Signature, SignatureVerdict
@@ -324,7 +323,7 @@ def check_signature(read: ReadArtifact, permit: Permit, source: Facility, now: d
     anchors = trust_anchors(credentials, source, now)
     verdicts: dict[SignatureVerdict, UUID] = {}
     for anchor in anchors:
-        verdict = yield from ask(Ports.verify_signature, anchor.public_material_ref, read.content, read.signature)
+        verdict = yield from ask(KeyPort.verify_signature, anchor.public_material_ref, read.content, read.signature)
         verdicts.setdefault(verdict, anchor.id)
     if SignatureVerdict.VALID in verdicts:
         passed = StageVerdict(stage=Stage.SIGNATURE, outcome=StageOutcome.PASS)

@@ -4,20 +4,21 @@ itself is never here: a reference says where a signer finds it, and rotation swa
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, assert_never
+from typing import Annotated, Protocol, assert_never
 from uuid import UUID
 
 from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from baton.domain.federation import facility as facilities
-from baton.domain.federation.facility import Facility, FacilityKind, audit_decision, facility
+from baton.domain.facility import facility as facilities
+from baton.domain.facility.facility import Facility, FacilityKind, audit_decision, facility
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, require
 from baton.domain.shared.refusals import Conflict, Invalid
+from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdict
 from baton.domain.shared.text import FreeText, MayContainPersonalData, OptionalReason, Text
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Claim, Release
@@ -312,3 +313,18 @@ class RemoveFacilityTrustAnchorCredential(Verb[Facility]):
             detail = "This credential is no trust anchor of the facility; read the facility for the ones it has."
             raise FacilityTrustAnchorCredentialNotPresentError(detail)
         return [facilities.FacilityTrustAnchorCredentialRemoved(**dict(self), removed_by=call.principal_id)]
+
+
+class KeyPort(Protocol):
+    """Signs and verifies with the keys that credentials refer to."""
+
+    async def sign(self, secret_ref: str, content: bytes) -> Signature | None:
+        """Return a signature over these bytes, or None where the key is not held here."""
+
+    async def verify_signature(
+        self, public_material_ref: str | None, content: bytes, signature: Signature
+    ) -> SignatureVerdict:
+        """Return what checking a signature over these bytes against a credential's public material finds."""
+
+    async def public_key(self, public_material_ref: str | None) -> PublicKey | None:
+        """Return the key that public material stands for, or None where this deployment cannot read it."""

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.federation.facility import Facility, FacilityKind, FacilityStatus, audit_decision, own_facility
+from baton.domain.facility.facility import Facility, FacilityKind, FacilityStatus, audit_decision, own_facility
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, SortedSet, State, Value, Verb
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
@@ -341,7 +341,7 @@ class ResumePermit(Verb[Permit]):
 
 @permit.command(post="/{permit_id}/revoke", allowed=[DEFINED, ACTIVE, SUSPENDED], destructive=True)
 class RevokePermit(Verb[Permit]):
-    """End the permit for good; the same peer, audience and purpose may be granted anew."""
+    """End the permit for good; the same peer, audience and purpose may be granted again."""
 
     reason: OptionalReason = None
 

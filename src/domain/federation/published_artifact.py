@@ -2,16 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Protocol
 from uuid import UUID
 
-from baton.domain.calibration.publication import (
-    ARTIFACT_KIND,
-    CalibrationPublication,
-    OutboundPermitNotActiveError,
-    PublicationStatus,
-    no_permit_refusal,
-)
-from baton.domain.federation.facility import Facility, facility
+from baton.domain.facility.facility import Facility, facility
 from baton.domain.federation.permit import (
     OutboundTerms,
     Permit,
@@ -21,9 +15,15 @@ from baton.domain.federation.permit import (
     permit,
     permits_of,
 )
+from baton.domain.federation.publication import (
+    ARTIFACT_KIND,
+    CalibrationPublication,
+    OutboundPermitNotActiveError,
+    PublicationStatus,
+    no_permit_refusal,
+)
 from baton.domain.kernel import Call, CursorText, Document, PageLimit, Query, Value
 from baton.domain.shared.listing import Cursor, Order, Page
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, find, record_of
 from baton.domain.shared.refusals import NotFound
 
@@ -41,6 +41,13 @@ class PublishedArtifact(Value):
     content_hash: str
     artifact_kind: str
     published_at: datetime
+
+
+class ArtifactPort(Protocol):
+    """Keeps what was sent."""
+
+    async def published_artifact(self, receipt_id: UUID) -> bytes | None:
+        """Return what was sent under a receipt, or None where it is not kept here."""
 
 
 @permit.query(
@@ -64,7 +71,7 @@ class GetPublishedArtifact(Query):
         if granted.terms.read_scope is ReadScope.LIST_METADATA_ONLY:
             detail = "The permit lets this peer list what was published and not read it; ask for a wider read_scope."
             raise OutboundPermitNotActiveError(detail, reason="metadata_only")
-        if (artifact := (yield from ask(Ports.published_artifact, self.receipt_id))) is None:
+        if (artifact := (yield from ask(ArtifactPort.published_artifact, self.receipt_id))) is None:
             raise self.not_found()
         return Document("application/json", artifact)
 

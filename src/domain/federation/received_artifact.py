@@ -11,7 +11,7 @@ from pydantic import Field
 
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.calibration.calibration import AppendCalibrationRevision, AppendedRevision, Calibration, CalibrationStatus
-from baton.domain.calibration.publication import ARTIFACT_KIND
+from baton.domain.facility.facility import Facility
 from baton.domain.federation.artifact_check import (
     ArtifactCheck,
     CheckReason,
@@ -24,7 +24,6 @@ from baton.domain.federation.artifact_check import (
     accepted_kinds,
     check_artifact,
 )
-from baton.domain.federation.facility import Facility
 from baton.domain.federation.permit import (
     AbiTier,
     Permit,
@@ -33,6 +32,7 @@ from baton.domain.federation.permit import (
     permit_in_force,
     permits_of,
 )
+from baton.domain.federation.publication import ARTIFACT_KIND
 from baton.domain.kernel import (
     Aggregate,
     Call,
@@ -47,8 +47,8 @@ from baton.domain.kernel import (
     copy_with,
 )
 from baton.domain.shared.canonical import canonical_json, derived_uuid7
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find, record_of, require
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal
 from baton.domain.shared.tasks import Wait, begin_task
@@ -296,7 +296,7 @@ def no_permit_refusal(source_facility_id: UUID) -> InboundPermitNotActiveError:
 class ReceiveArtifact(JudgedCreation[tuple[ReceptionFacts, str | None]]):
     """Fetch what a peer published, check it stage by stage and keep it with the verdict; an inbound permit must be in force.
 
-    An artifact that was not Verified before is fetched and checked anew. Nothing here rests on it until it is adopted.
+    An artifact that was not Verified before is fetched and checked again. Nothing here rests on it until it is adopted.
     """
 
     source_facility_id: UUID
@@ -307,7 +307,7 @@ class ReceiveArtifact(JudgedCreation[tuple[ReceptionFacts, str | None]]):
 
     def gather(self, call: Call) -> Reads[tuple[ReceptionFacts, str | None]]:
         facts = yield from reception_facts(self.source_facility_id, self.receipt_id, call.now)
-        deployment = yield from ask(Ports.deployment)
+        deployment = yield from ask(DeploymentPort.deployment)
         return facts, deployment.peer_addresses.get(facts.source.code)
 
     def decide(self, call: Call, facts: tuple[ReceptionFacts, str | None]) -> Outcome:
@@ -447,7 +447,7 @@ def kept_document(artifact: ReceivedArtifact) -> Reads[str]:
     attempts=3,
 )
 class RecheckReceivedArtifact(JudgedVerb[ReceivedArtifact, Recheck]):
-    """Check an artifact again that could not be checked, by the permit and the keys of now; it is not fetched anew."""
+    """Check an artifact again that could not be checked, by the permit and the keys of now; it is not fetched again."""
 
     def gather(self, artifact: ReceivedArtifact, call: Call) -> Reads[Recheck]:
         return (yield from recheck_facts(artifact, call))

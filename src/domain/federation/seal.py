@@ -10,9 +10,9 @@ from uuid import UUID
 
 from pydantic import Field
 
+from baton.domain.facility.facility import Facility, audit_decision
 from baton.domain.federation import credential as credentials
-from baton.domain.federation.credential import Credential, CredentialPurpose
-from baton.domain.federation.facility import Facility, audit_decision
+from baton.domain.federation.credential import Credential, CredentialPurpose, KeyPort
 from baton.domain.kernel import (
     Aggregate,
     Call,
@@ -27,8 +27,8 @@ from baton.domain.kernel import (
     copy_with,
 )
 from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find, find_all, require
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal
 from baton.domain.shared.signatures import Signature, SignatureVerdict
@@ -173,14 +173,14 @@ class SealOnlineKeyRotated(Event, of=seal):
 
 
 class SealRepublishingStarted(Event, of=seal, leads_to=REPUBLISHING):
-    """The facility began to publish its records anew; readers may defer their trust."""
+    """The facility began to publish its records again; readers may defer their trust."""
 
     started_by: UUID
     reason: FreeText | None
 
 
 class SealRepublishingCompleted(Event, of=seal):
-    """The records are published anew, under a new head or under the one there was."""
+    """The records are published again, under a new head or under the one there was."""
 
     new_head_hash: str | None
     new_sequence_number: int | None
@@ -356,14 +356,14 @@ def prove_pointer(seal: Seal, pointer: SealPointer | None, given: SealSignature 
     online, offline = found[seal.online_credential_id], found[seal.offline_credential_id]
     if pointer is None or pointer_refusal(seal, pointer) is not None or not online.is_usable(call.now):
         return PointerProof(online)
-    required, content = (yield from ask(Ports.deployment)).seal_signatures_required, canonical_bytes(pointer)
+    required, content = (yield from ask(DeploymentPort.deployment)).seal_signatures_required, canonical_bytes(pointer)
     if given is not None:
-        verdict = yield from ask(Ports.verify_signature, online.public_material_ref, content, given.detached_signature)
+        verdict = yield from ask(KeyPort.verify_signature, online.public_material_ref, content, given.detached_signature)
         return PointerProof(online, given, verdict, required)
-    made = None if share_key(online, offline) else (yield from ask(Ports.sign, online.secret_ref, content))
+    made = None if share_key(online, offline) else (yield from ask(KeyPort.sign, online.secret_ref, content))
     if made is None:
         return PointerProof(online, required=required)
-    verdict = yield from ask(Ports.verify_signature, online.public_material_ref, content, made)
+    verdict = yield from ask(KeyPort.verify_signature, online.public_material_ref, content, made)
     if verdict is SignatureVerdict.UNKNOWN_KEY:  # The key itself is here, so that its public half is missing proves nothing.
         verdict = SignatureVerdict.VALID
     return PointerProof(online, SealSignature(kid=made.kid, bytes_hex=made.bytes_hex), verdict, required)
@@ -467,13 +467,13 @@ class RotateSealOnlineKey(JudgedVerb[Seal, KeyChangeFacts]):
         facility = yield from require(Facility, seal.id)
         online = yield from require(Credential, self.new_online_credential_id)
         offline = yield from require(Credential, seal.offline_credential_id)
-        key = yield from ask(Ports.public_key, online.public_material_ref)
+        key = yield from ask(KeyPort.public_key, online.public_material_ref)
         kid, verdict = None if key is None else key.kid, None
         if self.offline_signature is not None:
             content = canonical_bytes(key_change_of(seal, online.id, kid))
             asked = (offline.public_material_ref, content, self.offline_signature.detached_signature)
-            verdict = yield from ask(Ports.verify_signature, *asked)
-        required = (yield from ask(Ports.deployment)).seal_signatures_required
+            verdict = yield from ask(KeyPort.verify_signature, *asked)
+        required = (yield from ask(DeploymentPort.deployment)).seal_signatures_required
         return KeyChangeFacts(SealFacts(facility, online, offline), kid, verdict, required)
 
     def decide(self, seal: Seal, call: Call, facts: KeyChangeFacts) -> Outcome:
@@ -522,14 +522,14 @@ class RotateSealOnlineKey(JudgedVerb[Seal, KeyChangeFacts]):
 
 @seal.command(post="/{facility_id}/republishing/start", allowed=[LIVE], records=SealRepublishingStarted)
 class StartSealRepublishing(Verb[Seal]):
-    """Say that the facility publishes its records anew; no pointer is signed and no key rotated until that is completed."""
+    """Say that the facility publishes its records again; no pointer is signed and no key rotated until that is completed."""
 
     reason: OptionalReason = None
 
 
 @seal.command(post="/{facility_id}/republishing/complete", allowed=[REPUBLISHING], gated=True)
 class CompleteSealRepublishing(JudgedVerb[Seal, PointerProof]):
-    """Say that the records are published anew, under a new head and sequence number or, without both, as they were."""
+    """Say that the records are published again, under a new head and sequence number or, without both, as they were."""
 
     new_head_hash: HeadHash | None = None
     new_sequence_number: SequenceNumber | None = None
@@ -620,7 +620,7 @@ class GetSealPointer(Query):
         found = yield from find_all(Credential, roles.values())
         keys = []
         for role, id in roles.items():
-            key = yield from ask(Ports.public_key, found[id].public_material_ref)
+            key = yield from ask(KeyPort.public_key, found[id].public_material_ref)
             kid, material = (None, None) if key is None else (key.kid, key.public_material)
             keys.append(SealKey(role=role, credential_id=id, kid=kid, public_material=material))
         pointer, change = seal.pointer, seal.key_change

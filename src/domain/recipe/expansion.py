@@ -1,7 +1,8 @@
 """Expansion: a recipe's steps with the operator's bindings put in, which a procedure conducts. It is pure: one step in, one
 out, in order; only a BindingRef is replaced, by the value bound and never by text. Equal input has an equal hash."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -10,14 +11,18 @@ from pydantic_core import PydanticCustomError
 from baton.domain.kernel import Value
 from baton.domain.recipe import steps as kinds
 from baton.domain.recipe.step_checks import first_fault
-from baton.domain.recipe.steps import BindingRef, RecipeStep, Step, StepLocation, literal, operands, wire_form
+from baton.domain.recipe.steps import BindingRef, RecipeStep, Step, StepLocation, literal, operands, references, wire_form
 from baton.domain.shared.canonical import content_hash
-from baton.domain.shared.refusals import Invalid, Unprocessable
+from baton.domain.shared.refusals import Conflict, Invalid, Unprocessable
+from baton.domain.shared.schema import Schema, declared_units
+from baton.domain.shared.text import shorten
+from baton.domain.shared.units import is_same_unit
 
 EXPANDER_VERSION = 1  # Raised when the same steps and bindings would expand differently; recorded with every expansion.
 MAX_STEPS = 10_000  # Steps and closing steps of one procedure together.
 
 RESOLVED: TypeAdapter[Step] = TypeAdapter(Step)
+NO_UNITS: Mapping[str, str] = MappingProxyType({})
 
 
 class InvalidProcedureBindingsError(Invalid, context="recipe"):
@@ -30,6 +35,10 @@ class UnboundRecipeBindingError(Unprocessable, context="recipe"):
 
 class ProcedureExpansionOverflowError(Unprocessable, context="recipe"):
     """The steps are more than one procedure may have."""
+
+
+class UnitMismatchError(Conflict, context="recipe", reason="unit_mismatch"):
+    """A step counts in another unit than what it reads or writes, and one cannot be converted to the other here."""
 
 
 class Expansion(Value):
@@ -51,16 +60,25 @@ class Expansion(Value):
         return steps_hash(self.steps, self.closing_steps)
 
 
-def expansion_of(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep], bindings: Mapping[str, Any]) -> Expansion:
-    """Return both lists of a recipe expanded with the same bindings."""
-    expansion = Expansion(steps=expand(steps, bindings), closing_steps=expand(closing_steps, bindings, "closing_steps"))
+def expansion_of(
+    steps: Sequence[RecipeStep],
+    closing_steps: Sequence[RecipeStep],
+    bindings: Mapping[str, Any],
+    units: Mapping[str, str] = NO_UNITS,
+) -> Expansion:
+    """Return both lists of a recipe expanded with the same bindings, which are counted in these units."""
+    expansion = Expansion(
+        steps=expand(steps, bindings, units=units), closing_steps=expand(closing_steps, bindings, "closing_steps", units)
+    )
     check_step_count(expansion.step_count)
     return expansion
 
 
-def expand(steps: Sequence[RecipeStep], bindings: Mapping[str, Any], name: str = "steps") -> tuple[Step, ...]:
+def expand(
+    steps: Sequence[RecipeStep], bindings: Mapping[str, Any], name: str = "steps", units: Mapping[str, str] = NO_UNITS
+) -> tuple[Step, ...]:
     """Return the steps of one list with every BindingRef replaced; unused bindings are ignored."""
-    return tuple(_resolve_step(step, StepLocation(name, index), bindings) for index, step in enumerate(steps))
+    return tuple(_resolve_step(step, StepLocation(name, index), bindings, units) for index, step in enumerate(steps))
 
 
 def check_step_count(count: int) -> None:
@@ -75,8 +93,31 @@ def steps_hash(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep])
     return content_hash({"closing_steps": wire_form(closing_steps), "steps": wire_form(steps)})
 
 
-def _resolve_step(step: RecipeStep, place: StepLocation, bindings: Mapping[str, Any]) -> Step:
+def binding_units(steps: Iterable[RecipeStep], schema: Schema | None) -> dict[str, str]:
+    """Return the units of the parameters that steps write to a signal or compare with one, as a schema declares them."""
+    measuring = (kinds.RecipeSetpointStep, kinds.RecipeCheckStep)
+    names = {ref.name for step in steps if isinstance(step, measuring) for ref in references(step, BindingRef)}
+    declared = declared_units(schema) if names else {}
+    found = ((name, declared.get(name) or declared.get(f"{name}[]")) for name in sorted(names))
+    return {name: unit[1] for name, unit in found if unit is not None}
+
+
+def unit_in(step: RecipeStep, place: StepLocation, units: Mapping[str, str]) -> str | None:
+    """Return the unit that a step counts in, by itself or by the binding that it uses."""
+    if not isinstance(step, kinds.RecipeSetpointStep | kinds.RecipeCheckStep):
+        return getattr(step, "unit", None)
+    unit = step.unit
+    for reference in references(step, BindingRef):
+        unit = one_unit(place, unit, f"its binding {reference.name}", units.get(reference.name))
+    return unit
+
+
+def _resolve_step(
+    step: RecipeStep, place: StepLocation, bindings: Mapping[str, Any], units: Mapping[str, str] = NO_UNITS
+) -> Step:
     fields: dict[str, Any] = dict(step)
+    if (unit := unit_in(step, place, units)) is not None:
+        fields["unit"] = unit
     values = {path: _bound(value, bindings) for path, value in operands(step)}
     match step:
         case kinds.RecipeSetpointStep():
@@ -92,6 +133,16 @@ def _resolve_step(step: RecipeStep, place: StepLocation, bindings: Mapping[str, 
     except ValidationError as error:
         path, reason, words = first_fault(error)
         raise unfit(dict(operands(step))[path].name, reason, f"{words} to stand in {place}.{path}") from None
+
+
+def one_unit(place: StepLocation, own: str | None, whose: str, other: str | None) -> str | None:
+    """Return the unit of a step that is declared by itself, by what its value comes from, or alike by both."""
+    if own is not None and other is not None and not is_same_unit(own, other):
+        raise UnitMismatchError(
+            f"{place} counts in {shorten(own)}, and {whose} in {shorten(other)}; give the step the same unit, or none.",
+            facts={"unit": own, "other_unit": other, "step": place._asdict()},
+        )
+    return own if own is not None else other
 
 
 def _bound(value: Any, bindings: Mapping[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.equipment.family import Family
-from baton.domain.federation.facility import Facility
+from baton.domain.facility.facility import Facility
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, Verb
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.method import Method

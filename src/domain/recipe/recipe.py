@@ -10,17 +10,19 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, Query, TimeTravel, Value
-from baton.domain.operation.conduct.options import ChosenOptions, OnUnknownOutcome, WatchedGates, first_choices
 from baton.domain.recipe.capability import Capability
+from baton.domain.recipe.conduct_options import ChosenOptions, OnUnknownOutcome, WatchedGates, first_choices
 from baton.domain.recipe.expansion import steps_hash
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.step_checks import RawSteps, check_steps, read_closing_steps, read_steps
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.shared.listing import NamedListQuery, Order, Page, Summary
-from baton.domain.shared.reads import Reads, require, require_if_given
+from baton.domain.shared.reads import Reads, find_all, members_of, require, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import OptionalReason
+from baton.domain.shared.writes import Enlist
 
+CAPABILITY_RECIPES = "capability-recipe"  # Look-up kind: the recipes of a capability, deprecated ones too.
 Steps = tuple[RecipeStep, ...]
 
 
@@ -81,8 +83,9 @@ class Recipe(Template):
 recipe = Aggregate(Recipe, "/recipes", context="recipe")
 
 
-class RecipeDefined(Event, of=recipe, version=2, upcasters={1: dict}):
-    """The steps and closing steps were written down; since version 2 with the options of their conducts."""
+class RecipeDefined(Event, of=recipe, version=3, upcasters={1: dict, 2: dict}):
+    """The steps and closing steps were written down; since version 2 with the options of their conducts, and since
+    version 3 with units."""
 
     name: str
     capability_id: UUID
@@ -92,8 +95,9 @@ class RecipeDefined(Event, of=recipe, version=2, upcasters={1: dict}):
     on_unknown_outcome: OnUnknownOutcome | None = None
 
 
-class RecipeVersioned(TemplateVersioned, of=recipe, version=2, upcasters={1: dict}):
-    """All steps and closing steps were replaced under this tag; since version 2 the options of their conducts too."""
+class RecipeVersioned(TemplateVersioned, of=recipe, version=3, upcasters={1: dict, 2: dict}):
+    """All steps and closing steps were replaced under this tag; since version 2 the options of their conducts
+    too, and since version 3 with units."""
 
     steps: Steps
     closing_steps: Steps
@@ -157,7 +161,14 @@ class DefineRecipe(ChosenOptions, JudgedCreation[Capability]):
 
     def decide(self, call: Call, capability: Capability) -> Outcome:
         content = read_content(self.steps, self.closing_steps, capability)
-        return [RecipeDefined(name=self.name, capability_id=self.capability_id, **content, **dict(first_choices(self)))]
+        content |= {"name": self.name, "capability_id": self.capability_id, **dict(first_choices(self))}
+        return [RecipeDefined(**content), Enlist(CAPABILITY_RECIPES, str(self.capability_id))]
+
+
+def recipes_in_service(capability_id: UUID) -> Reads[dict[UUID, Recipe]]:
+    """Return the recipes of a capability that are not deprecated, oldest first."""
+    found = yield from find_all(Recipe, (yield from members_of(CAPABILITY_RECIPES, capability_id)))
+    return {id: one for id, one in found.items() if one.status in CURRENT}
 
 
 @recipe.command(post="/{recipe_id}/version", allowed=CURRENT)

@@ -152,6 +152,11 @@ JSON = Operand("a JSON value", (type(None), bool, int, float, str, tuple, dict))
 Address = Annotated[StrictStr, Field(min_length=1, max_length=300, json_schema_extra={"pattern": TRIMMED})]
 """A control address, opaque here; that nothing surrounds it is judged when a step is read."""
 Timeout = Annotated[StrictFloat, Field(gt=0, le=3600), Seconds]
+DeclaredUnit = Annotated[
+    StrictStr | None,
+    Field(min_length=1, max_length=64, json_schema_extra={"pattern": TRIMMED}, exclude_if=lambda unit: unit is None),
+]
+"""What the numbers of a step are counted in, such as mm; without it, in the unit of the signal."""
 
 Plain = StrictBool | StrictInt | StrictFloat | StrictStr | tuple[Any, ...]
 Number = StrictInt | StrictFloat
@@ -240,6 +245,7 @@ class RecipeSetpointStep(Value):
     address: Address
     value: BoundValue
     verify: Verify = False
+    unit: DeclaredUnit = None
 
 
 class RecipeActionStep(Value):
@@ -257,6 +263,7 @@ class RecipeCheckStep(Value):
     address: Address
     criterion: RecipeCriterion
     timeout: Annotated[Timeout | None, Field(exclude_if=lambda timeout: timeout is None)] = None
+    unit: DeclaredUnit = None
 
 
 class RecipeCaptureStep(Value):
@@ -265,6 +272,7 @@ class RecipeCaptureStep(Value):
     kind: Literal["capture"]
     address: Address
     capture_name: Name
+    unit: DeclaredUnit = None
 
 
 class RecipeComputeStep(Value):
@@ -369,7 +377,7 @@ def operands(step: RecipeStep) -> Iterator[tuple[str, Any]]:
 
 def named_parts(step: RecipeStep) -> Iterator[tuple[str, str]]:
     """Yield the address and the names in a step with their paths; names of parameters belong to their schema."""
-    for field in ("address", "name", "capture_name", "output_ref_name"):
+    for field in ("address", "name", "capture_name", "output_ref_name", "unit"):
         if (name := getattr(step, field, None)) is not None:
             yield field, name
     if isinstance(step, RecipeSetpointStep) and isinstance(step.verify, Verification) and step.verify.address is not None:

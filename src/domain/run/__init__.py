@@ -1,1 +1,1 @@
-"""Runs: executions of plans, from the gates at their start to the notes written after their end."""
+"""Runs: executions of plans, with their preconditions, readings and notes, and how they end."""

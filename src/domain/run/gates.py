@@ -21,12 +21,12 @@ from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.practice import Practice
 from baton.domain.safety.clearance import Clearance
 from baton.domain.safety.coverage import clearance_finding, covering_clearances
+from baton.domain.shared.deployment import Deployment, DeploymentPort
 from baton.domain.shared.gates import Gate, GateFinding
-from baton.domain.shared.ports import Deployment, Ports
 from baton.domain.shared.reads import Reads, ask, require
 from baton.domain.shared.refusals import Conflict
-from baton.domain.supply.coverage import supplies_in_scope, supply_finding
-from baton.domain.supply.supply import Supply, address_key
+from baton.domain.supply.coverage import SupplyContacts, contacts_of, is_monitored, supplies_in_scope, supply_finding
+from baton.domain.supply.supply import Supply
 
 
 class RunRequiresActiveClearanceError(Conflict, context="run", passing=True):
@@ -74,6 +74,7 @@ class Preconditions:
     asset_ids: frozenset[UUID]  # The judged assets: those of the plan, or of the procedure.
     needed_supplies: frozenset[str]
     supplies: tuple[Supply, ...]
+    supply_contacts: SupplyContacts
     enclosures: Enclosures
     contacts: Contacts
     resuming: bool  # Whether the work is under way, and may go on with a Degraded supply.
@@ -100,17 +101,23 @@ class Preconditions:
 
     @property
     def supply(self) -> GateFinding | None:
-        return supply_finding(self.needed_supplies, self.supplies, self.resuming)
+        observed = (self.supply_contacts, self.now, self.deployment)
+        return supply_finding(self.needed_supplies, self.supplies, *observed, self.resuming)
 
     @property
     def fresh_until(self) -> datetime | None:
-        """When the oldest observation of an enclosure in scope becomes too old; None where no enclosure is."""
-        ends = (
+        """When the next observation becomes too old of those that count now; None where none does."""
+        permits = (
             contact.contacted_at + permit_lifetime(self.enclosures[id], self.deployment)
             for id, contact in self.contacts.items()
             if id in self.enclosures
         )
-        return min(ends, default=None)
+        supplies = (
+            self.supply_contacts[one.id].contacted_at + self.deployment.monitored_permit_ttl
+            for one in self.supplies
+            if one.id in self.supply_contacts and is_monitored(one, self.deployment)
+        )
+        return min((end for end in (*permits, *supplies) if end >= self.now), default=None)
 
     @property
     def monitored_enclosures(self) -> list[str]:
@@ -121,7 +128,7 @@ class Preconditions:
     @property
     def has_monitored_supply(self) -> bool:
         """Whether the deployment's own monitor watches a supply that the work draws on."""
-        return any(address_key(one) in self.deployment.monitored_supplies for one in self.supplies)
+        return any(is_monitored(one, self.deployment) for one in self.supplies)
 
     @property
     def enclosure(self) -> GateFinding | None:
@@ -133,10 +140,11 @@ def load_preconditions(
     call: Call, scope: AssetScope, asset_ids: frozenset[UUID], needed_supplies: frozenset[str], *, resuming: bool
 ) -> Reads[Preconditions]:
     """Load the facts that gates judge, from folded streams and never from a projection."""
-    deployment = yield from ask(Ports.deployment)
+    deployment = yield from ask(DeploymentPort.deployment)
     supplies = yield from supplies_in_scope(needed_supplies, scope, deployment.self_facility_code)
+    observed = yield from contacts_of(supplies)
     enclosures, contacts = yield from enclosures_with_contacts(scope.enclosure_ids)
-    found = (supplies, enclosures, contacts)
+    found = (supplies, observed, enclosures, contacts)
     return Preconditions(call.now, deployment, scope, asset_ids, needed_supplies, *found, resuming)
 
 

@@ -6,15 +6,16 @@ from enum import StrEnum
 from typing import Annotated, Any, assert_never
 from uuid import UUID
 
+from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, Verb, copy_with
-from baton.domain.operation.conduct.results import CONDUCT_LOST, ActuationKind, ConductEnded, RunConductResult, merged_kind
-from baton.domain.operation.procedure.procedure import PHASES, Procedure, ProcedureStatus
+from baton.domain.launch.launch import Launch, launch_end
+from baton.domain.procedure.procedure import PHASES, Procedure, ProcedureStatus, aborted_by
 from baton.domain.registry import Internal
 from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
-from baton.domain.shared.reads import Reads, find_all, members_of, require_if_given
+from baton.domain.shared.reads import Reads, find, find_all, latest_events, members_of, require_if_given
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import (
     FreeText,
@@ -25,6 +26,7 @@ from baton.domain.shared.text import (
 )
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Delist, Enlist
+from baton.domain.step.results import CONDUCT_LOST, ActuationKind, ConductEnded, RunConductResult, merged_kind
 
 
 class RunStatus(StrEnum):
@@ -39,7 +41,8 @@ class RunStatus(StrEnum):
 RUNNING, HELD, COMPLETED, STOPPED, ABORTED, TRUNCATED = RunStatus
 LIVE = (RUNNING, HELD)
 LIVE_RUNS = "run-live"  # Look-up kind: the runs that have not ended, by plan.
-FAILED_RUNS = "run-failed"  # Look-up kind: the runs that their conduct aborted, until somebody wrote a note or looked.
+FAILED_RUNS = "run-failed"  # Look-up kind: the runs that failed by themselves, until somebody wrote a note or looked.
+GIVEN_UP = (ProcedureStatus.ABORTED, ProcedureStatus.TRUNCATED)  # The ends of a phase that end its run's conduct.
 
 Parameters = dict[str, Any]
 
@@ -60,6 +63,7 @@ class Run(State):
     external_refs: dict[str, str]
     trigger_source: FreeText | None
     campaign_id: UUID | None
+    launch_id: UUID | None = None  # The launch that started it.
     hold_count: int = 0
     last_held_at: datetime | None = None
     last_hold_reason: FreeText | None = None
@@ -83,8 +87,9 @@ class Run(State):
 run = Aggregate(Run, "/runs", context="run")
 
 
-class RunStarted(Event, of=run):
-    """The run passed every gate and began, under these parameters and past these cautions."""
+class RunStarted(Event, of=run, version=2, upcasters={1: dict}):
+    """The run passed every gate and began, under these parameters and past these cautions; since version 2 with its
+    launch."""
 
     name: FreeText
     plan_id: UUID
@@ -99,6 +104,7 @@ class RunStarted(Event, of=run):
     acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()]
     campaign_id: UUID | None
     decided_by_decision_id: UUID | None
+    launch_id: UUID | None = None
 
 
 class ListedPhase(Value):
@@ -123,7 +129,7 @@ class RunHeld(Event, of=run):
 
 
 class RunResumed(Event, of=run):
-    """The run passed the gates of resuming and went on."""
+    """The run passed the gates of resuming and continued."""
 
     decided_by_decision_id: UUID | None
 
@@ -276,8 +282,8 @@ class HoldRun(JudgedVerb[Run, Decision | None]):
 
 RunSummary = Summary.from_state(
     run,
-    "name plan_id subject_id raid status campaign_id pinned_calibration_ids override_parameters_present adjustment_count "
-    "last_adjusted_by created_at running_since updated_at lost",
+    "name plan_id subject_id raid status campaign_id launch_id pinned_calibration_ids override_parameters_present "
+    "adjustment_count last_adjusted_by created_at running_since updated_at lost",
 )
 
 
@@ -289,6 +295,7 @@ class ListRuns(NamedListQuery):
     plan_id: UUID | None = None
     subject_id: UUID | None = None
     campaign_id: UUID | None = None
+    launch_id: UUID | None = None
 
 
 Phases = tuple[Procedure, ...]
@@ -309,9 +316,16 @@ def kind_of(run: Run, phases: Phases) -> ActuationKind | None:
     return merged_kind((run.actuation_kind, *(phase.actuation_kind for phase in phases)))
 
 
+def load_end(run: Run) -> Reads[Phases]:
+    """Return the phases of a run that is to end, and have its launch read, whose end is written with it."""
+    yield from find(Launch, run.launch_id)
+    return (yield from phases_of(run))
+
+
 def end_of(run: Run, ended: RunEnded) -> Outcome:
-    """Return what ends a run, which is then no longer among the live ones."""
-    return [ended, Delist(LIVE_RUNS, str(run.plan_id))]
+    """Return what ends a run, which is then no longer among the live ones, and its launch."""
+    reason = None if isinstance(ended, RunCompleted) else ended.reason
+    return [ended, Delist(LIVE_RUNS, str(run.plan_id)), *launch_end(run.launch_id, ENDINGS[type(ended)], reason)]
 
 
 def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = None) -> None:
@@ -331,7 +345,7 @@ class CompleteRun(JudgedVerb[Run, Phases]):
     conduct_id: Annotated[UUID | None, Internal()] = None  # The run's own conduct, which completes it unless it is held.
 
     def gather(self, run: Run, call: Call) -> Reads[Phases]:
-        return (yield from phases_of(run))
+        return (yield from load_end(run))
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
         completed = RunCompleted(actuation_kind=kind_of(run, phases))
@@ -355,7 +369,7 @@ class RunEnding(JudgedVerb[Run, Phases]):
     def gather(self, run: Run, call: Call) -> Reads[Phases]:
         yield from require_if_given(Decision, self.decided_by_decision_id)
         refuse_blank_text(self)
-        return (yield from phases_of(run))
+        return (yield from load_end(run))
 
 
 @run.command(post="/{run_id}/stop", allowed=LIVE, attempts=3, destructive=True)
@@ -368,17 +382,39 @@ class StopRun(RunEnding):
         return end_of(run, RunStopped(**dict(self), actuation_kind=kind_of(run, phases)))
 
 
+def is_abort_of_person(run: Run, phases: Phases) -> Reads[bool]:
+    """Return whether the latest conduct of a run ended because a person aborted its phase, and nothing failed by itself."""
+    openings = yield from latest_events(run.id, RunConductStarted, count=1)
+    listed = {one.procedure_id for opening in openings for one in opening.phases}
+    ended = [phase for phase in phases if phase.id in listed and phase.status in GIVEN_UP]
+    for phase in ended:
+        principal_id = yield from aborted_by(phase)
+        actor = yield from find(Actor, principal_id)
+        if principal_id is None or (actor is not None and actor.kind is not ActorKind.HUMAN):
+            return False
+    return bool(ended)
+
+
 @run.command(post="/{run_id}/abort", allowed=LIVE, attempts=3, destructive=True)
-class AbortRun(RunEnding):
+class AbortRun(JudgedVerb[Run, tuple[Phases, bool]]):
     """End the run in an emergency; what it measured is suspect."""
 
+    decided_by_decision_id: UUID | None = None
     reason: Annotated[str, run.text("abort_reason", 500, label="reason", personal=True)]
     conduct_id: Annotated[UUID | None, Internal()] = None  # The run's own conduct, which aborts it where it fails.
 
-    def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
+    def gather(self, run: Run, call: Call) -> Reads[tuple[Phases, bool]]:
+        """Return the phases, and whether the run failed by itself: its conduct aborts it, and no person aborted a phase."""
+        yield from require_if_given(Decision, self.decided_by_decision_id)
+        refuse_blank_text(self)
+        phases = yield from load_end(run)
+        return phases, self.conduct_id is not None and not (yield from is_abort_of_person(run, phases))
+
+    def decide(self, run: Run, call: Call, facts: tuple[Phases, bool]) -> Outcome:
+        phases, failed = facts
         own = {name: value for name, value in self if name != "conduct_id"}
         ended = end_of(run, RunAborted(**own, actuation_kind=kind_of(run, phases)))
-        return ended if self.conduct_id is None else [*ended, Enlist(FAILED_RUNS, "")]
+        return [*ended, Enlist(FAILED_RUNS, "")] if failed else ended
 
 
 @run.command(post="/{run_id}/truncate", allowed=LIVE, destructive=True)
@@ -393,7 +429,7 @@ class TruncateRun(RunEnding):
         refuse_blank_text(self)
         if self.interrupted_at is not None and self.interrupted_at > call.now:
             raise InvalidRunInterruptedAtError("The run cannot have been interrupted in the future; give a past time.")
-        return (yield from phases_of(run))
+        return (yield from load_end(run))
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
         refuse_live(self, run, phases, run.live_conduct_id)

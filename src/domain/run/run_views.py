@@ -6,7 +6,7 @@ from uuid import UUID
 
 from baton.domain.access.references import Acts, ActsByTurns, acts_of
 from baton.domain.kernel import TimeTravel, Value
-from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.procedure.procedure import ProcedureStatus
 from baton.domain.run.run import ENDINGS, Run, RunHeld, RunResumed, RunStarted, phases_of, run
 from baton.domain.shared.reads import Reads, permitted_commands
 from baton.domain.shared.text import FreeText

@@ -14,8 +14,8 @@ from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVe
 from baton.domain.safety import hazards
 from baton.domain.safety.clearance_template import ClearanceTemplate, ClearanceTemplateStatus
 from baton.domain.safety.hazards import Binding, HazardDeclaration, ReviewDecision, RiskBand, check_ratings, check_targets
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, require
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, StateReason, Text
@@ -198,7 +198,7 @@ ReviewerNotes = Annotated[str, clearance.text("reviewer_notes", 2000, label="not
 
 
 class ClearanceForm(Value):
-    """A filled-in form, as it is registered anew or in place of another."""
+    """A filled-in form, as it is registered first or in place of another."""
 
     template_id: UUID
     facility_code: FacilityCode
@@ -288,7 +288,7 @@ class StartClearanceReview(Verb[Clearance]):
 
 def barred_reviewers(clearance: Clearance) -> Reads[frozenset[UUID]]:
     """Return who may neither review nor approve the form: its author, where the deployment asks for four eyes."""
-    deployment = yield from ask(Ports.deployment)
+    deployment = yield from ask(DeploymentPort.deployment)
     if not deployment.clearance_four_eyes:
         return frozenset()
     registered = yield from events_of(clearance.id, ClearanceRegistered)
@@ -387,7 +387,7 @@ class AmendedClearance(Value):
 
 @clearance.command(post="/{clearance_id}/amend", allowed=[ACTIVE], status=201, returns=AmendedClearance, destructive=True)
 class AmendClearance(ClearanceForm, JudgedVerb[Clearance, ClearanceTemplate]):
-    """Replace the form by a new one that must be reviewed anew; this one stops covering at once, nothing is copied."""
+    """Replace the form by a new one that must be reviewed again; this one stops covering at once, nothing is copied."""
 
     def gather(self, clearance: Clearance, call: Call) -> Reads[ClearanceTemplate]:
         return (yield from self.load_template())

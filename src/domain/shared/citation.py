@@ -3,17 +3,16 @@ minted and exported is its form as JSON."""
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from baton.domain.kernel import Value
-from baton.domain.shared.ports import Ports
+from baton.domain.shared.deployment import DeploymentPort
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import ExternalIdMintingNotConfiguredError
-
-if TYPE_CHECKING:
-    from baton.domain.equipment.values import ExternalIdScheme
 
 SCHEMA_VERSION = "http://datacite.org/schema/kernel-4"
 DATACITE_JSON = "application/vnd.datacite.datacite+json"
@@ -178,9 +177,24 @@ def relations_to(
     )
 
 
-def refuse_unminted(scheme: "ExternalIdScheme") -> Reads[None]:
+@dataclass(frozen=True)
+class MintedIdentifier:
+    """An identifier that a registry issued."""
+
+    scheme: ExternalIdScheme
+    value: str
+
+
+class IdentifierPort(Protocol):
+    """Issues persistent identifiers."""
+
+    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
+        """Have the registry issue an identifier; raise ExternalIdMintError where it does not."""
+
+
+def refuse_unminted(scheme: ExternalIdScheme) -> Reads[None]:
     """Refuse to mint where no registry is configured that issues identifiers of this scheme."""
-    deployment = yield from ask(Ports.deployment)
+    deployment = yield from ask(DeploymentPort.deployment)
     if not deployment.minted_schemes:
         detail = "No identifier registry is configured here; set PID_MINTER, or ask the operator of the service to."
         raise ExternalIdMintingNotConfiguredError(detail, reason="no_minter")

@@ -19,6 +19,7 @@ GATE_STREAMS = frozenset(
     }
 )
 """The streams whose events can close a gate: an append to them waits for a gated command that is being written."""
+NOT_CONFIRMED = "not_confirmed"  # The reason of a gate that is closed because nobody confirms what was observed.
 NOT_JUDGED = "not_judged"  # The reason of a gate that cannot be asked, because the facts it judges cannot be loaded.
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
@@ -15,6 +16,13 @@ FACILITY_CODE = "facility-code"  # Claim kind: the facility that holds a code, f
 
 class InvalidFacilityCodeError(Invalid):
     """A facility code has only lower-case letters, digits and hyphens."""
+
+
+class ExternalIdScheme(StrEnum):
+    """Where a persistent identifier is registered."""
+
+    DOI = "DOI"
+    HANDLE = "Handle"
 
 
 FacilityCode = Annotated[str, Text(32, InvalidFacilityCodeError, "facility code")]

@@ -1,8 +1,9 @@
-"""Readings of monitors: where they come from, and their reason. A repeated reading is accepted before its texts are looked
-at, so these texts are judged by the decision itself."""
+"""Readings of monitors: where they come from, their reason, and how old the last one is. A repeated reading is accepted
+before its texts are looked at, so these texts are judged by the decision itself."""
 
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
@@ -15,6 +16,29 @@ class TriggerSource(StrEnum):
     OPERATOR = "Operator"
     MONITOR = "Monitor"
     AUTO = "Auto"
+
+
+class Contact(Protocol):
+    """The row of a thing's last observation."""
+
+    @property
+    def contacted_at(self) -> datetime: ...
+
+
+def observation_age(contact: Contact | None, now: datetime) -> float | None:
+    """Return the seconds since the last observation, or None when there was none."""
+    return None if contact is None else (now - contact.contacted_at).total_seconds()
+
+
+def age_objection(contact: Contact | None, now: datetime, lifetime: timedelta) -> str | None:
+    """Return why work cannot rest on the last observation, or None; one from the future proves as little as an old one."""
+    if contact is None:
+        return "has no contact on record"
+    age = now - contact.contacted_at
+    if abs(age) <= lifetime:
+        return None
+    where = "ago" if age > timedelta() else "ahead of the clock"
+    return f"was last observed {abs(age).total_seconds():.0f} s {where}, not within {lifetime.total_seconds():.0f} s"
 
 
 class InvalidMonitorRefError(Invalid):

@@ -12,9 +12,7 @@ from baton.domain.shared.refusals import Refusal
 if TYPE_CHECKING:
     from baton.domain.kernel import Event, State
     from baton.domain.shared.listing import ListQuery, Summary, Where
-    from baton.domain.shared.ports import Ports
-    from baton.domain.shared.writes import Record
-    from baton.domain.trust.authorization import Access
+    from baton.domain.shared.writes import Also, Record
 
 S = TypeVar("S", bound="State")
 R = TypeVar("R", bound="Record")
@@ -143,8 +141,8 @@ class OwnAccess:
 
 @dataclass(frozen=True)
 class AskPort:
-    """What a method of `Ports` answers to plain arguments. A query whose answer may take long answers with this itself: then
-    the port is asked once the record is read, and no connection waits for it."""
+    """What a method of one of the `Ports` answers to plain arguments. A query whose answer may take long answers with this
+    itself: then the port is asked once the record is read, and no connection waits for it."""
 
     method: Callable[..., Awaitable[Any]]
     arguments: tuple[Any, ...]
@@ -158,10 +156,19 @@ class RunInThread:
     arguments: tuple[Any, ...]
 
 
+@dataclass(frozen=True)
+class Suppose:
+    """Has these writes count as done at this time, for every state, event, claim and look-up by key that is read behind it
+    in this unit of work. Nothing is written by it, and what is compared when the decision is written is what was stored."""
+
+    also: "Also"
+    at: datetime
+
+
 Rights = Permission | Grants | PermittedCommands | OwnAccess
 Enlisted = Members | AllMembers | Descendants
 Claimed = Holders | AllHolders
-Read = Streams | PastEvents | LatestEvents | Claimed | Enlisted | Records | Rows | Rights | AskPort | RunInThread
+Read = Streams | PastEvents | LatestEvents | Claimed | Enlisted | Records | Rows | Rights | AskPort | RunInThread | Suppose
 Reads = Generator[Read, Any, T]
 
 
@@ -277,14 +284,8 @@ def permitted_commands() -> Reads[frozenset[str]]:
     return found
 
 
-def own_access() -> Reads["Access"]:
-    """Return what the caller may do on its surface and why; nothing is recorded."""
-    found: Access = yield OwnAccess()
-    return found
-
-
-def ask(method: Callable[["Ports", *Ts], Awaitable[T]], *arguments: *Ts) -> Reads[T]:
-    """Return the answer of a port: `yield from ask(Ports.deployment)`."""
+def ask(method: Callable[[Any, *Ts], Awaitable[T]], *arguments: *Ts) -> Reads[T]:
+    """Return the answer of a port: `yield from ask(DeploymentPort.deployment)`."""
     answer: T = yield AskPort(method, arguments)
     return answer
 

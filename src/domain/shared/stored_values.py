@@ -71,7 +71,7 @@ def refuse_stale(restated: frozenset[str], patch: Mapping[str, Any], refusal: ty
 def merged_parameters(
     stored: Mapping[str, Any], patch: Mapping[str, Any], written: Units, schema: Schema | None, refusal: type[Refusal]
 ) -> tuple[dict[str, Any], bool]:
-    """Return stored parameters after a patch, and whether anything changed, be it only the unit of a number.
+    """Return stored parameters after a patch, and whether anything changed, even if only the unit of a number.
 
     `written` are the units of the revision the parameters were stored under; `schema` is the one that holds now.
     """

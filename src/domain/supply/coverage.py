@@ -1,19 +1,30 @@
 """The supply gate: which supplies some work could draw on, and whether they let it begin or go on.
 And the photon beam: whether it is known to be gone for some work, and by which event."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from baton.domain.equipment.asset_tree import AssetScope
-from baton.domain.federation.facility import Facility
-from baton.domain.shared.gates import GateFinding
+from baton.domain.facility.facility import Facility
+from baton.domain.shared.deployment import Deployment
+from baton.domain.shared.gates import NOT_CONFIRMED, GateFinding
 from baton.domain.shared.identifiers import FACILITY_CODE
-from baton.domain.shared.reads import Holders, Reads, all_members_of, events_of, find_all, latest_events, members_of
+from baton.domain.shared.monitoring import age_objection, observation_age
+from baton.domain.shared.reads import (
+    Holders,
+    Reads,
+    all_members_of,
+    events_of,
+    find_all,
+    latest_events,
+    members_of,
+    records_of,
+)
 from baton.domain.supply import supply as events
-from baton.domain.supply.supply import FORMER, KINDS, Supply, SupplyStatus, SupplyTransition
+from baton.domain.supply.supply import FORMER, KINDS, Supply, SupplyContact, SupplyStatus, SupplyTransition, address_key
 
 UNKNOWN, AVAILABLE, DEGRADED, UNAVAILABLE, RECOVERING, DECOMMISSIONED = SupplyStatus
 PROVIDING = (AVAILABLE, DEGRADED)
@@ -26,6 +37,7 @@ ADVICE = {
     UNKNOWN: "mark it available once somebody has looked",
     UNAVAILABLE: "mark it recovering when it comes back, and then restore it",
 }  # What brings a supply back from each status, the shortest way first.
+SupplyContacts = Mapping[UUID, SupplyContact]
 
 
 def supplies_in_scope(kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str) -> Reads[tuple[Supply, ...]]:
@@ -60,23 +72,65 @@ def _enlisted_supplies(
     )
 
 
-def supply_finding(needed: Iterable[str], candidates: Iterable[Supply], resuming: bool = False) -> GateFinding | None:
-    """Return the finding on the first kind that no candidate provides; a resumed run may go on with a Degraded supply."""
+def contacts_of(supplies: Iterable[Supply]) -> Reads[SupplyContacts]:
+    """Return when each of these supplies was last observed; one that never was is left out."""
+    if not (ids := tuple(one.id for one in supplies)):
+        return {}
+    return {row.supply_id: row for row in (yield from records_of(SupplyContact, supply_id=ids))}
+
+
+def is_monitored(supply: Supply, deployment: Deployment) -> bool:
+    """Return whether the deployment's own monitor watches a supply."""
+    return address_key(supply) in deployment.monitored_supplies
+
+
+def supply_finding(
+    needed: Iterable[str],
+    candidates: Iterable[Supply],
+    contacts: SupplyContacts,
+    now: datetime,
+    deployment: Deployment,
+    resuming: bool = False,
+) -> GateFinding | None:
+    """Return the finding on the first kind that no candidate provides; a resumed run may continue with a Degraded supply.
+    A supply that the deployment's own monitor watches provides nothing while nobody confirms what was observed of it."""
     passing = PROVIDING if resuming else (AVAILABLE,)
     known = sorted((one for one in candidates if one.status is not DECOMMISSIONED), key=lambda one: one.id)
     for kind in sorted(needed):
         supplies = [one for one in known if one.kind == kind]
-        if any(one.status in passing for one in supplies):
+        providing = [one for one in supplies if one.status in passing]
+        outdated = {one.id: why for one in providing if (why := _age_objection(one, contacts, now, deployment)) is not None}
+        if len(outdated) < len(providing):
             continue
-        facts = {"kind": kind, "supplies": [{"supply_id": str(one.id), "status": one.status.value} for one in supplies]}
+        facts = {"kind": kind, "supplies": [_facts(one, contacts.get(one.id), now, deployment) for one in supplies]}
         if not supplies:
             detail = f"No supply of kind {kind} is in scope; register one of the facility or of these assets."
             return GateFinding(True, "no_supply", detail, facts)
-        known_statuses = ", ".join(f"{one.name} is {one.status.value}" for one in supplies)
-        advice = next(ADVICE[status] for status in ADVICE if any(one.status is status for one in supplies))
-        detail = f"No supply of kind {kind} in scope is {' or '.join(passing)}: {known_statuses}; {advice}."
-        return GateFinding(False, "no_supply_available", detail, facts)
+        described = ", ".join(f"{one.name} {outdated.get(one.id, f'is {one.status.value}')}" for one in supplies)
+        if outdated:
+            reason, advice = NOT_CONFIRMED, "see that its monitor and the control system run"
+        else:
+            reason = "no_supply_available"
+            advice = next(ADVICE[status] for status in ADVICE if any(one.status is status for one in supplies))
+        detail = f"No supply of kind {kind} in scope is {' or '.join(passing)}: {described}; {advice}."
+        return GateFinding(False, reason, detail, facts)
     return None
+
+
+def _age_objection(supply: Supply, contacts: SupplyContacts, now: datetime, deployment: Deployment) -> str | None:
+    """Return why a supply's last observation is too old; where no monitor of our own watches it, a person's word counts."""
+    if not is_monitored(supply, deployment):
+        return None
+    return age_objection(contacts.get(supply.id), now, deployment.monitored_permit_ttl)
+
+
+def _facts(supply: Supply, contact: SupplyContact | None, now: datetime, deployment: Deployment) -> dict[str, object]:
+    return {
+        "supply_id": str(supply.id),
+        "status": supply.status.value,
+        "observation_age": observation_age(contact, now),
+        "monitored": is_monitored(supply, deployment),
+    }
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,13 @@ from pydantic import Field
 from baton.domain.access.actor import ActorKind
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, copy_with
+from baton.domain.registry import Internal
+from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.listing import NamedListQuery, Summary
-from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReading, TriggerSource
-from baton.domain.shared.ports import Ports
+from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReading, TriggerSource, observation_age
 from baton.domain.shared.reads import Reads, ask, record_of, require_if_given
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, StateReason, Text
@@ -57,7 +59,7 @@ class Supply(State):
 
 @dataclass(frozen=True)
 class SupplyContact(Record):
-    """When a monitor last reported a supply's status, repeats included; no row, never."""
+    """When a monitor last observed a supply, repeats and readings without fault included; no row, never."""
 
     relation: ClassVar[str] = "supply_contact"
     key: ClassVar[tuple[str, ...]] = ("supply_id",)
@@ -244,19 +246,26 @@ class ObserveSupplyStatus(MonitorReading, Verb[Supply]):
     """Report what a monitor reads from the plant; a repeat is no event, but shows that the monitor is there."""
 
     new_status: SupplyStatus
+    confirms: Annotated[bool, Internal()] = False  # The service's own monitor reads it: what changes nothing is a contact.
 
     def decide(self, supply: Supply, call: Call) -> Outcome:
+        contact = Put(SupplyContact(supply_id=supply.id, contacted_at=call.now))
+        if self.confirms and self._changes_nothing(supply):
+            return [contact]
         verb = MONITORED.get(self.new_status)
         if verb is None:
             wanted, allowed = self.new_status.value, ", ".join(MONITORED)
             detail = f"A monitor cannot make a supply {wanted}; report {allowed}, and leave the rest to an operator."
             raise MonitorTriggerNotPermittedError(detail, reason=self.new_status.lower())
-        contact = Put(SupplyContact(supply_id=supply.id, contacted_at=call.now))
         if self.new_status is supply.status:
             return [contact]
         verb.operation.check(verb(reason=self.reason), supply)
         cause = self.cause(InvalidSupplyReasonError)
         return [verb.transition(supply, call, TriggerSource.MONITOR, **cause), contact]
+
+    def _changes_nothing(self, supply: Supply) -> bool:
+        """Return whether the reading says nothing of the status, or is clear where nothing was out."""
+        return self.new_status is UNKNOWN or (self.new_status is RECOVERING and supply.status is not UNAVAILABLE)
 
 
 class PastSupplyView(Value):
@@ -274,24 +283,29 @@ class PastSupplyView(Value):
 
 
 class SupplyView(PastSupplyView):
-    """A supply as it is, whether the service's own monitor is configured to watch it, and when one last reported it."""
+    """A supply as it is, with the seconds since a monitor last observed it; null when none ever did.
 
+    `monitored` says whether the service's own is configured to.
+    """
+
+    observation_age: Annotated[float | None, Seconds]
     monitored: bool
     last_contact_at: datetime | None
 
 
 @supply.query(get="/{supply_id}", returns=SupplyView | PastSupplyView)
 class GetSupply(TimeTravel):
-    """One supply, folded from its stream, with whether a monitor watches it."""
+    """One supply, folded from its stream, with the age of its last observation and whether a monitor watches it."""
 
     def answer(self, supply: Supply, call: Call) -> Reads[PastSupplyView]:
         shown: dict[str, Any] = {name: getattr(supply, name) for name in PastSupplyView.model_fields}
         if self.travels:
             return PastSupplyView(**shown)
         contact = yield from record_of(SupplyContact, supply_id=supply.id)
-        deployment = yield from ask(Ports.deployment)
+        deployment = yield from ask(DeploymentPort.deployment)
         return SupplyView(
             **shown,
+            observation_age=observation_age(contact, call.now),
             monitored=address_key(supply) in deployment.monitored_supplies,
             last_contact_at=None if contact is None else contact.contacted_at,
         )

@@ -1,8 +1,9 @@
 """The authorization rule: whether a caller may give a command, which policies say so, and what it may do at all; and the
 questions by which people look it up."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Literal, Self
 from uuid import UUID
 
@@ -10,8 +11,8 @@ from baton.domain.access.actor import Actor, ActorKind, names_of
 from baton.domain.access.group import ACTIVE, Group
 from baton.domain.kernel import NIL, Call, Query, SortedSet, Value
 from baton.domain.registry import REGISTRY, Operation
-from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, all_members_of, ask, find_all, is_permitted
+from baton.domain.shared.deployment import DeploymentPort
+from baton.domain.shared.reads import OwnAccess, Reads, all_members_of, ask, find_all, is_permitted
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.trust.conduit import AccessDecision
 from baton.domain.trust.policy import POLICIES_BY_SURFACE, CommandName, Policy, policies_enforced, policy
@@ -22,18 +23,22 @@ COMPLETING = frozenset({"RecordAgentDecision", "AppendInferences", "AppendRunLog
 
 
 APPROVAL_REQUIRED = "approval_required"
+NO_PARTS: Mapping[str, frozenset[UUID]] = MappingProxyType({})
 
 
 class ApprovalRequiredError(UnauthorizedError, reason=APPROVAL_REQUIRED):
     """The caller holds this command only with approval, and this call cannot become a proposal."""
 
     policy_ids: tuple[UUID, ...] = ()  # Those that permit it with approval.
+    parts: Mapping[str, frozenset[UUID]] = NO_PARTS  # Where it stands for others, those for each of them.
 
     @classmethod
-    def for_command(cls, command_name: str, policy_ids: tuple[UUID, ...]) -> Self:
-        """Return the refusal of a command that these policies permit with approval."""
+    def for_command(
+        cls, command_name: str, policy_ids: tuple[UUID, ...], parts: Mapping[str, frozenset[UUID]] = NO_PARTS
+    ) -> Self:
+        """Return the refusal of a command that these policies permit with approval, and of those that it stands for."""
         refusal = cls(f"{command_name} needs the approval of a second person here; call it over REST or MCP to propose it.")
-        refusal.policy_ids = policy_ids
+        refusal.policy_ids, refusal.parts = policy_ids, parts
         return refusal
 
 
@@ -171,6 +176,12 @@ class Access:
         return frozenset().union(*(policy.permitted_commands for policy in policies))
 
 
+def own_access() -> Reads[Access]:
+    """Return what the caller may do on its surface and why; nothing is recorded."""
+    found: Access = yield OwnAccess()
+    return found
+
+
 def reachable_commands(permitted: frozenset[str], kind: ActorKind | None, surface_id: UUID) -> frozenset[str]:
     """Return those of the permitted names that a call by this kind of actor on this surface can reach.
 
@@ -232,7 +243,7 @@ def listed_groups(policies: Iterable[Policy], principal_id: UUID) -> Reads[froze
 def holder_names(command_name: str) -> Reads[tuple[str, ...]]:
     """Return who may give a command at once on some surface, by name: active actors and groups. None where no policy is
     enforced; an id stands for a principal whom no actor stands for."""
-    if not (yield from ask(Ports.deployment)).policies_enforced:
+    if not (yield from ask(DeploymentPort.deployment)).policies_enforced:
         return ()
     policies = yield from find_all(Policy, (yield from all_members_of(POLICIES_BY_SURFACE)))
     holding = [

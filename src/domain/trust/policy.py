@@ -29,8 +29,8 @@ from baton.domain.kernel import (
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.answer_form import AnswerForm
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.listing import NamedListQuery, Summary
-from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find_all, require, require_all
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText
@@ -182,7 +182,7 @@ class PolicyRecordedAnswer(AnswerForm):
 
 def policies_enforced() -> Reads[bool]:
     """Return whether this deployment enforces policies, or only records them."""
-    deployment = yield from ask(Ports.deployment)
+    deployment = yield from ask(DeploymentPort.deployment)
     return deployment.policies_enforced
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Protocol
 from uuid import UUID
 
 from pydantic import Field
 
+from baton.domain.access.proposal_content import ProposalContent
 from baton.domain.kernel import (
     Aggregate,
     Call,
@@ -22,17 +23,18 @@ from baton.domain.kernel import (
     Outcome,
     State,
     TimeTravel,
+    Value,
     copy_with,
 )
 from baton.domain.registry import REGISTRY, Operation
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.dry_run import WouldRecord
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import AskPort, Reads, ask, find_all, own_access, permitted_commands, record_of
+from baton.domain.shared.reads import AskPort, Reads, ask, find_all, permitted_commands, record_of
 from baton.domain.shared.refusals import Conflict, Forbidden, Refusal
 from baton.domain.shared.text import FreeText, StateReason
 from baton.domain.shared.writes import Answer, Delist, Enlist, Put
+from baton.domain.trust.authorization import own_access
 from baton.domain.trust.policy import Policy
 from baton.domain.trust.proposal_basis import (
     Difference,
@@ -42,7 +44,6 @@ from baton.domain.trust.proposal_basis import (
     StreamVersion,
     without_texts,
 )
-from baton.domain.trust.proposal_content import ProposalContent
 
 CARRIED_OUT_AS = "proposal"  # The kind of long work that a proposal is for its proposer, and of its workflow.
 APPROVED_AS = "approval"  # The kind of long work that it is for its approver.
@@ -62,6 +63,14 @@ class ProposalStatus(StrEnum):
 OPEN, CARRIED_OUT, REFUSED, REJECTED, WITHDRAWN, EXPIRED = ProposalStatus
 
 
+class ProposedPart(Value):
+    """A command that a proposed one stands for, and the policies that permit it with approval; none where it is held at
+    once."""
+
+    command_name: str
+    policy_ids: IdSet
+
+
 @dataclass(frozen=True, kw_only=True)
 class Proposal(State):
     """A proposal is a command that waits for the approval of a second person, and what became of it."""
@@ -73,6 +82,7 @@ class Proposal(State):
     conduit_id: UUID
     correlation_id: UUID
     policy_ids: IdSet
+    parts: tuple[ProposedPart, ...] = ()  # Of a command that stands for others.
     expires_at: datetime
     status: ProposalStatus = OPEN
     approved_by: UUID | None = None  # Set while it is Open too: then it is being carried out.
@@ -94,8 +104,8 @@ class Proposal(State):
 proposal = Aggregate(Proposal, "/proposals", context="trust")
 
 
-class ProposalOpened(Event, of=proposal, version=2, upcasters={1: dict}):
-    """A command was proposed that its caller holds only with approval."""
+class ProposalOpened(Event, of=proposal, version=3, upcasters={1: dict, 2: dict}):
+    """A command was proposed that its caller holds only with approval; since version 3 with those that it stands for."""
 
     command_name: str
     target_id: UUID | None
@@ -107,6 +117,7 @@ class ProposalOpened(Event, of=proposal, version=2, upcasters={1: dict}):
     expires_at: datetime
     digest: str | None = None
     rests_on: tuple[StreamVersion, ...] = ()
+    parts: tuple[ProposedPart, ...] = ()
 
 
 class ProposalApproved(Event, of=proposal, version=2, upcasters={1: dict}):
@@ -198,7 +209,7 @@ class ProposalOfAnotherError(Forbidden, context="trust", reason="not_the_propose
 
 
 class ProposalNotCarriedOutError(Conflict, context="trust"):
-    """What was proposed came to nothing."""
+    """The proposed command was not carried out."""
 
 
 class ProposalRejectedError(ProposalNotCarriedOutError, context="trust", reason="rejected"):
@@ -234,6 +245,7 @@ class OpenProposal(JudgedCreation[Sequence[Policy]]):
     request: dict[str, Any]
     would: list[dict[str, Any]]
     policy_ids: IdSet
+    parts: tuple[ProposedPart, ...] = ()
     digest: str | None = None
     rests_on: tuple[StreamVersion, ...] = ()
 
@@ -254,6 +266,7 @@ class OpenProposal(JudgedCreation[Sequence[Policy]]):
             expires_at=expires_at,
             digest=self.digest,
             rests_on=self.rests_on,
+            parts=self.parts,
         )
         told = {"proposal_id": str(call.new_id), "work_id": str(call.new_id), "expires_at": expires_at.isoformat()}
         groups = sorted(call.proven_group_ids)
@@ -267,7 +280,7 @@ class ApproverFacts:
 
     policies: tuple[Policy, ...]
     group_ids: frozenset[UUID]
-    holds_command: bool
+    holds_command: bool  # And everything that it stands for.
 
     def policies_naming(self, principal_id: UUID) -> IdSet:
         """Return those of the proposal's policies that name them as approver."""
@@ -279,14 +292,20 @@ def approver_facts(proposal: Proposal) -> Reads[ApproverFacts]:
     """Load what the caller is judged by as an approver of this proposal."""
     policies = yield from find_all(Policy, proposal.policy_ids)
     access, permitted = (yield from own_access()), (yield from permitted_commands())
-    return ApproverFacts(tuple(policies.values()), access.group_ids, proposal.command_name in permitted)
+    return ApproverFacts(tuple(policies.values()), access.group_ids, holds_all(proposal, permitted))
+
+
+def holds_all(proposal: Proposal, permitted: frozenset[str]) -> bool:
+    """Return whether the command that is proposed, and everything that it stands for, is among these."""
+    return permitted >= {proposal.command_name, *(part.command_name for part in proposal.parts)}
 
 
 def approver_objection(proposal: Proposal, principal_id: UUID, facts: ApproverFacts) -> Refusal | None:
     """Return why somebody may not approve or reject a proposal, or None."""
     if principal_id == proposal.proposed_by:
         return OwnProposalError("You proposed this yourself; have somebody else decide, or withdraw it.")
-    if not facts.policies_naming(principal_id):
+    naming = facts.policies_naming(principal_id)
+    if not naming or any(part.policy_ids and not part.policy_ids & naming for part in proposal.parts):
         return NotAnApproverError("The policy names others to approve this; get_proposal says whom.")
     return None
 
@@ -301,7 +320,7 @@ def approvable_proposals(proposals: Iterable[Proposal], call: Call) -> Reads[lis
 
     def may_approve(one: Proposal) -> bool:
         named = tuple(policies[id] for id in one.policy_ids if id in policies)
-        facts = ApproverFacts(named, group_ids, one.command_name in permitted)
+        facts = ApproverFacts(named, group_ids, holds_all(one, permitted))
         return facts.holds_command and approver_objection(one, call.principal_id, facts) is None
 
     return [one for one in open_now if may_approve(one)]
@@ -372,7 +391,7 @@ class ApproveProposal(ClosingCommand, JudgedVerb[Proposal, ApprovalFacts]):
         is_possible = proposal.status is OPEN and proposal.approved_by is None and call.now < proposal.expires_at
         if not is_possible or not approver.holds_command or approver_objection(proposal, call.principal_id, approver):
             return ApprovalFacts(approver, content, None)
-        return ApprovalFacts(approver, content, (yield from ask(Ports.examine_proposal, proposal)))
+        return ApprovalFacts(approver, content, (yield from ask(ProposalPort.examine_proposal, proposal)))
 
     def decide(self, proposal: Proposal, call: Call, facts: ApprovalFacts) -> Outcome:
         if (objection := approver_objection(proposal, call.principal_id, facts.approver)) is not None:
@@ -527,6 +546,16 @@ class ProposalView(AnswerForm):
     closed_at: datetime | None
 
 
+class ProposalPort(Protocol):
+    """Says what the commands of proposals would do now."""
+
+    async def rehearse_proposal(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
+        """Return the view of a proposal with what its command would do now, if it was carried out as its proposer."""
+
+    async def examine_proposal(self, proposal: Proposal) -> ProposalBasis:
+        """Return what a proposed command would do now, if it was carried out as its proposer, and what that rests on."""
+
+
 @proposal.query(get="/{proposal_id}", returns=ProposalView)
 class GetProposal(TimeTravel):
     """One proposal: the command, what it would do now, who may approve it, and whether you may."""
@@ -575,7 +604,7 @@ class GetProposal(TimeTravel):
         )
         if not is_open or proposal.approved_by is not None or not is_shown:
             return view
-        return AskPort(Ports.rehearse_proposal, (proposal, view, texts))
+        return AskPort(ProposalPort.rehearse_proposal, (proposal, view, texts))
 
 
 def shown_events(content: ProposalContent | None, texts: bool) -> tuple[WouldRecord, ...]:

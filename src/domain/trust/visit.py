@@ -119,7 +119,7 @@ class VisitHeld(Event, of=visit):
 
 
 class VisitResumed(Event, of=visit, leads_to=IN_PROGRESS):
-    """The session went on after a hold."""
+    """The session continued after a hold."""
 
 
 class VisitCompleted(Event, of=visit):

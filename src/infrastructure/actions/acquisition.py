@@ -214,7 +214,7 @@ async def _camera_state(control: Control, detector: str) -> Mapping[str, JsonVal
 
 @asynccontextmanager
 async def _stop_on_failure(control: Control, stops: Mapping[str, int]) -> AsyncIterator[None]:
-    """Write all stop signals at once when the body fails or is cancelled, so that nothing it started goes on."""
+    """Write all stop signals at once when the body fails or is cancelled, so that no motion it started continues."""
     try:
         yield
     except BaseException:

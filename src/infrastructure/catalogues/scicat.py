@@ -13,9 +13,10 @@ from uuid import UUID
 import httpx
 
 from baton.application.ports import CatalogueRefusedError, CatalogueUnavailableError
-from baton.domain.data.catalogue import CataloguedDataset, CatalogueName, origin_metadata
+from baton.domain.data.catalogue import CataloguedDataset, origin_metadata
 from baton.domain.data.dataset import DatasetStatus
 from baton.domain.kernel import instant
+from baton.domain.shared.deployment import CatalogueName
 from baton.domain.shared.text import shorten
 
 DEADLINE = 15.0  # seconds for a whole answer

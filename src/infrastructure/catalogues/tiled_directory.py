@@ -11,10 +11,11 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from baton.application.ports import CatalogueRefusedError, CatalogueUnavailableError
-from baton.domain.data.catalogue import CataloguedDataset, CatalogueName, origin_metadata
+from baton.domain.data.catalogue import CataloguedDataset, origin_metadata
 from baton.domain.data.dataset import DatasetStatus
 from baton.domain.data.distribution import DistributionStatus
 from baton.domain.data.values import ChecksumAlgorithm, scheme_of
+from baton.domain.shared.deployment import CatalogueName
 from baton.infrastructure.data_files import DataFiles, FileUnreachableError
 from baton.infrastructure.files import replace_file, replace_link
 

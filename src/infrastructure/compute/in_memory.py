@@ -8,8 +8,8 @@ from uuid import UUID
 from baton.application.conduct import compute
 from baton.application.conduct.compute import JobSpec, JobStatus
 from baton.application.control import Fence, always_open
-from baton.domain.operation.conduct.results import ActuationKind, Artifact, Measured
 from baton.domain.shared.canonical import canonical_json, content_hash
+from baton.domain.step.results import ActuationKind, Artifact, Measured
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ from baton.application.ports import Clock
 from baton.application.settings import ComputeSubstrate, Settings
 from baton.application.telemetry import error_location
 from baton.domain.kernel import Value
-from baton.domain.operation.conduct.results import ActuationKind, Artifact, Measured
+from baton.domain.step.results import ActuationKind, Artifact, Measured
 from baton.infrastructure.compute import job_runner
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.compute.job_runner import (

@@ -194,14 +194,3 @@ def _reading(sample: ChannelSample, channel: ChannelInfo, properties: ChannelPro
         sampled_at=sample.sampled_at,
         units=properties.units,
     )
-
-
-def installed_client() -> ChannelAccessClient:
-    """Return the compiled client where it is installed, else the one in pure Python."""
-    try:
-        from baton.infrastructure.control.aioca_client import AiocaClient
-    except ImportError:
-        from baton.infrastructure.control.caproto_client import CaprotoClient
-
-        return CaprotoClient()
-    return AiocaClient()

@@ -2,15 +2,18 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baton.application import control as port
 from baton.application.control import Control, ControlLimits, Fence, Reading, limits_of
 from baton.application.plant import SIMULATOR_ONLY, ControlRoute, Substrate
 from baton.application.settings import Settings
-from baton.domain.operation.conduct.results import route_of
+from baton.domain.step.results import route_of
 from baton.infrastructure.control.simulator import simulated_plant
 from baton.infrastructure.plugins import CONTROL
+
+if TYPE_CHECKING:
+    from baton.infrastructure.control.channel_access import ChannelAccessClient
 
 
 class AdapterMissingError(Exception):
@@ -77,9 +80,9 @@ def make_adapter(substrate: str, settings: Settings) -> Control:
         case Substrate.IN_MEMORY:
             return simulated_plant(settings)
         case Substrate.EPICS_CA:
-            from baton.infrastructure.control.channel_access import ChannelAccess, installed_client
+            from baton.infrastructure.control.channel_access import ChannelAccess
 
-            return ChannelAccess(installed_client())
+            return ChannelAccess(channel_access_client())
         case Substrate.EPICS_PVA:
             try:
                 from baton.infrastructure.control.pv_access import PvAccess
@@ -89,3 +92,14 @@ def make_adapter(substrate: str, settings: Settings) -> Control:
             return PvAccess()
         case name:
             return CONTROL.make(name)
+
+
+def channel_access_client() -> "ChannelAccessClient":
+    """Return the compiled client of Channel Access where it is installed, else the one in pure Python."""
+    try:
+        from baton.infrastructure.control.aioca_client import AiocaClient
+    except ImportError:
+        from baton.infrastructure.control.caproto_client import CaprotoClient
+
+        return CaprotoClient()
+    return AiocaClient()

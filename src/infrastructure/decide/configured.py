@@ -15,8 +15,8 @@ from baton.application.language_models import ChatRequest, ModelProvider
 from baton.domain.agent.language_model import ModelRef
 from baton.domain.decision.decision import ConfidenceSource
 from baton.domain.kernel import Value
-from baton.domain.operation.steering import steering
-from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence, SteeringVerdict
+from baton.domain.steering import steering
+from baton.domain.steering.steering import SteeringAdvice, SteeringEvidence, SteeringVerdict
 from baton.infrastructure.plugins import DECIDERS, PluginUnusableError
 
 
@@ -56,7 +56,7 @@ class ModelAdvice(Value):
 
 
 class LanguageModelDecider(Decider):
-    """Asks for each advice anew. A point outside the axes is refused, not corrected."""
+    """Asks again for each advice. A point outside the axes is refused, not corrected."""
 
     def __init__(
         self, model: ModelProvider, model_ref: ModelRef, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -16,8 +16,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import threadpool_limits
 
 from baton.application.conduct.deciders import DecideColdStartError, DecideEvidenceRejectedError, Decider
-from baton.domain.operation.steering import steering
-from baton.domain.operation.steering.steering import OptimizerSetup, SteeringAdvice, SteeringEvidence
+from baton.domain.steering import steering
+from baton.domain.steering.steering import OptimizerSetup, SteeringAdvice, SteeringEvidence
 
 Numbers = NDArray[np.float64]
 

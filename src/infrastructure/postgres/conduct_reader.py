@@ -7,16 +7,18 @@ from uuid import UUID
 
 from baton.application.conduct.conduct_reader import ConductPosition, ConductStatus, ReadCursor, RecordSlice
 from baton.application.conduct.conduct_record import OPENINGS
+from baton.domain.conduct.estimates import StepDuration, StepKey
+from baton.domain.conduct.frames import LedgerRow, Outline, StreamRow
+from baton.domain.conduct.ledger import LedgerPart, ListPlace, MeasuredObjective, StepRow
+from baton.domain.conduct.messages import MAX_PASSES, Mark
+from baton.domain.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, WaitingFor
+from baton.domain.conduct.views import LOOPS, worker_contact
 from baton.domain.data.procedure_files import FileRow
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct.estimates import StepDuration, StepKey
-from baton.domain.operation.conduct.frames import LedgerRow, Outline, StreamRow
-from baton.domain.operation.conduct.messages import MAX_PASSES, Mark
-from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, WaitingFor
-from baton.domain.operation.conduct.step_list import LedgerPart, ListPlace, StepRow
-from baton.domain.operation.conduct.views import LOOPS, MeasuredObjective, worker_contact
-from baton.domain.operation.procedure import procedure
-from baton.domain.operation.procedure.activity_logbook import Activity
+from baton.domain.procedure import procedure
+from baton.domain.procedure.activity_logbook import Activity
+from baton.domain.step.results import ActuationKind
+from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.store import PostgresStore
 
 REQUESTS = {ABORT_ASKED: procedure.PendingRequest.ABORT, HOLD_ASKED: procedure.PendingRequest.HOLD}
@@ -172,7 +174,7 @@ class PostgresConductReader:
         seen = [stream_row(outline, happened) for happened in events or ()]
         return RecordSlice([*map(ledger_row, rows or ())], seen, None if status is None else status_of(*status))
 
-    async def read_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
+    async def measured_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
         if conduct_id not in self._objectives:
             position = await self.position(procedure_id, conduct_id)
             if len(self._objectives) >= MAX_CACHED_OBJECTIVES:
@@ -184,20 +186,23 @@ class PostgresConductReader:
         row = await self._row(MEASURED, {"procedure": procedure_id, "conduct": conduct_id, "objective": objective})
         return None if row is None else MeasuredObjective(name=objective, iteration_index=row[0], value=row[1])
 
-    async def read_image_count(self, procedure_id: UUID) -> int:
+    async def image_count(self, procedure_id: UUID) -> int:
         row = await self._row(IMAGES, {"procedure": procedure_id})
         return 0 if row is None else int(row[0])
 
-    async def read_completed_count(self, conduct_id: UUID) -> int:
+    async def completed_step_count(self, conduct_id: UUID) -> int:
         row = await self._row(COMPLETED, {"conduct": conduct_id})
         return 0 if row is None else int(row[0])
 
-    async def read_file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:
+    async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
+        return (await PostgresLedger(self._store).tally(conduct_id, 0)).actuation_kind
+
+    async def file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:
         async with self._store.connection() as connection:
             rows = await (await connection.execute(FILE_ROWS, {"procedure": procedure_id})).fetchall()
         return [FileRow(*row) for row in rows]
 
-    async def read_part(self, conduct_ids: Sequence[UUID], place: ListPlace) -> LedgerPart:
+    async def ledger_part(self, conduct_ids: Sequence[UUID], place: ListPlace) -> LedgerPart:
         span = {"first": place.first, "behind": place.first + place.limit}
         values = {"conducts": list(conduct_ids), "iteration": place.iteration_index, "closing": place.closing, **span}
         async with self._store.connection() as connection:

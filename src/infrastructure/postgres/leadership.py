@@ -23,6 +23,7 @@ from baton.application.telemetry import ProcessReport, TaskTrouble, dropped_line
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres.adoption import refuse_ahead
 from baton.infrastructure.postgres.pool import Connection, dedicated_connection
+from baton.infrastructure.postgres.store import PostgresStore
 
 log = structlog.get_logger()
 
@@ -143,10 +144,17 @@ async def unsettled_enclosures(connection: Connection, names: Iterable[str]) -> 
     return [row[0] for row in await (await connection.execute(UNSETTLED, (list(names),))).fetchall()]
 
 
-async def monitor_term(connection: Connection, enclosure_names: Iterable[str]) -> int | None:
-    """Return the term of the monitor that leads, where it has said so of late and has settled these; None otherwise."""
-    row = await (await connection.execute(MONITOR_TERM, (list(enclosure_names),))).fetchone()
-    return None if row is None else row[0]
+@dataclass(frozen=True)
+class MonitorTerms:
+    """Reads the terms of monitors."""
+
+    store: PostgresStore
+
+    async def monitor_term(self, enclosure_names: Iterable[str]) -> int | None:
+        """Return the term of the monitor that leads, where it has said so of late and has settled these; None otherwise."""
+        async with self.store.connection() as connection:
+            row = await (await connection.execute(MONITOR_TERM, (list(enclosure_names),))).fetchone()
+        return None if row is None else row[0]
 
 
 async def is_led(connection: Connection, lock: int) -> bool:

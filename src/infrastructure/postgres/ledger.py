@@ -11,9 +11,9 @@ from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
 from baton.application.conduct import ledger
-from baton.domain.operation.conduct.messages import Mark, StepPlace
-from baton.domain.operation.conduct.progress import ConductPhase, FilledSlot, RunWait, WaitingFor
-from baton.domain.operation.procedure.activity_logbook import Activity
+from baton.domain.conduct.messages import Mark, StepPlace
+from baton.domain.conduct.progress import ConductPhase, FilledSlot, RunWait, WaitingFor
+from baton.domain.procedure.activity_logbook import Activity
 from baton.domain.shared.writes import Record
 from baton.infrastructure.postgres.statements import entries_adapter, record_adapter
 from baton.infrastructure.postgres.store import PostgresStore
@@ -66,7 +66,7 @@ SELECT EXISTS (TABLE live), out_of_turn, late, rows, EXISTS (TABLE marked),
     (SELECT effect_id FROM live), (SELECT extract(epoch FROM clock_timestamp() - effect_beat_at)::float8 FROM live),
     moved, overtaken, (SELECT payload FROM settled)
 FROM found"""
-BEGIN = " ".join(BEGIN.split())  # the driver parses longer statements anew each time
+BEGIN = " ".join(BEGIN.split())  # the driver parses longer statements again each time
 """A statement that waited for the lock sees the locked row as the other left it, but everything else as it was before: then
 it is overtaken, has marked nothing and must run again."""
 SETTLE = f"""
@@ -125,13 +125,16 @@ ALL_OUTCOMES = OUTCOMES.format("(closing OR iteration_index = %(iteration_index)
 PASS_OUTCOMES = OUTCOMES.format("iteration_index = %(iteration_index)s AND NOT closing")
 WRITTEN = f"""
 WITH sent AS (
-    SELECT event_id, payload ->> 'address' AS address, payload -> 'value' AS value, recorded_at, 0 AS place,
+    SELECT event_id, payload ->> 'address' AS address,
+        coalesce(payload #> '{{converted,value}}', payload -> 'value') AS value, recorded_at, 0 AS place,
         true AS confirmed, (payload -> 'post_reading')
             || jsonb_strip_nulls(jsonb_build_object('address', payload #> '{{verify,address}}')) AS reading FROM {ENTRIES}
     WHERE conduct_id = %(conduct_id)s AND mark = 'outcome' AND step_kind = 'setpoint'
         AND (payload ->> 'result' = 'ok' OR payload ? 'confirmed')
     UNION ALL
-    SELECT event_id, payload ->> 'address', payload -> 'value', recorded_at, 0, false, NULL FROM {ENTRIES} begun
+    SELECT event_id, payload ->> 'address', CASE WHEN payload ? 'unit'
+        THEN to_jsonb(concat(payload ->> 'value', ' ', payload ->> 'unit')) ELSE payload -> 'value' END,
+        recorded_at, 0, false, NULL FROM {ENTRIES} begun
     WHERE conduct_id = %(conduct_id)s AND mark = 'in_flight' AND step_kind = 'setpoint' AND NOT EXISTS (
         SELECT FROM {ENTRIES} ended
         WHERE (ended.conduct_id, ended.iteration_index, ended.closing, ended.step_index)
@@ -155,7 +158,8 @@ SELECT address,
     json_agg(json_build_array(value, event_id, reading) ORDER BY recorded_at, place)
         FILTER (WHERE NOT confirmed AND recorded_at >= coalesce(confirmed_at, '-infinity'))
 FROM dated GROUP BY address ORDER BY min(recorded_at), (array_agg(place ORDER BY recorded_at))[1]"""
-"""An attempt at a setpoint may have been written where it has no outcome, or where its own outcome says that it was sent."""
+"""An attempt at a setpoint may have been written where it has no outcome, or where its own outcome says that it was sent.
+What it was sent as is known from its outcome; before, it is given with the unit that the step counts in."""
 KINDS = f"""SELECT DISTINCT payload ->> 'actuation_kind' FROM {ENTRIES}
 WHERE conduct_id = %(conduct_id)s AND NOT closing AND payload ? 'actuation_kind'"""
 NOTE = """UPDATE run_conduct_progress SET phase = CASE WHEN %(waiting)s::jsonb IS NULL THEN 'Walking' ELSE 'Waiting' END,

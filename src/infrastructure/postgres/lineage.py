@@ -55,20 +55,22 @@ RECORDERS = (
 )
 
 
-class PostgresProvenanceReader:
+class PostgresLineage:
     """Answers each question about the origin of many datasets with one statement."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
-    async def lineage(self, dataset_ids: Sequence[UUID], direction: LineageDirection, max_depth: int, limit: int) -> Lineage:
+    async def dataset_lineage(
+        self, dataset_ids: Sequence[UUID], direction: LineageDirection, max_depth: int, limit: int
+    ) -> Lineage:
         """Return what leads to or from these datasets; those that the projection does not show are left out."""
         values = {"ids": array_text(dataset_ids), "max_depth": max_depth, "limit": limit}
         rows = await self._rows(STATEMENTS[direction], values)
         nodes = tuple(node for node in map(LineageNode._make, rows) if node.depth <= max_depth)[:limit]
         return Lineage(nodes, truncated=len(nodes) < len(rows))
 
-    async def rows(
+    async def summary_rows(
         self, summary: type[Summary], columns: Sequence[str], column: str, values: Sequence[UUID], limit: int
     ) -> Sequence[Mapping[str, Any]]:
         """Return rows of a projection in its order; lists may hide a column that these have."""
@@ -85,11 +87,13 @@ class PostgresProvenanceReader:
                 row[name] = None if row[name] is None else orjson.loads(row[name])
         return rows
 
-    async def recorders(self, state: type[State], ids: Sequence[UUID]) -> Mapping[UUID, UUID]:
+    async def stream_recorders(self, state: type[State], ids: Sequence[UUID]) -> Mapping[UUID, UUID]:
         """Return who recorded the first event of each stream."""
         return dict(await self._rows(RECORDERS, (state.__name__, array_text(ids))))
 
-    async def events(self, ids: Sequence[UUID], events: Sequence[type[Event]], keys: Sequence[str]) -> Sequence[Event]:
+    async def events_of_streams(
+        self, ids: Sequence[UUID], events: Sequence[type[Event]], keys: Sequence[str]
+    ) -> Sequence[Event]:
         """Return the events of these types that have something under one of these keys."""
         aggregate = events[0].aggregate
         having = " OR ".join(f"payload ->> '{key}' <> '[]'" for key in keys)

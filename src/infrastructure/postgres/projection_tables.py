@@ -72,10 +72,6 @@ def definitions() -> dict[str, str]:
     return {relation: f"{hashes[relation]} {codes[relation]}" for relation in tables}
 
 
-def has_current_projections(known: Mapping[str, str]) -> bool:
-    return definitions().items() <= known.items()
-
-
 def ensure_projections(connection: "sqlalchemy.Connection") -> None:
     """Create tables that are missing or have other columns; mark those for rebuilding whose code has changed."""
     known = {row.relation: row.definition for row in connection.exec_driver_sql("SELECT * FROM projections")}

@@ -8,6 +8,7 @@ from io import FileIO
 
 from baton.domain.data.preview import DatasetPreviewUnavailableError, PreviewUnavailableReason, RegisteredFile
 from baton.domain.data.scan import InvalidScanFileError, ScanFileInvalidReason, ScanReaderMissingError
+from baton.domain.kernel import Document
 from baton.infrastructure.data_files import DataFiles, FileUnreachableError
 from baton.infrastructure.scans.png import grey_png
 from baton.infrastructure.scans.reader_process import ReaderProcess
@@ -34,6 +35,9 @@ class LocalPreviews:
         self._reader = reader
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._kept: OrderedDict[FileStamp, bytes] = OrderedDict()
+
+    async def preview(self, files: Sequence[RegisteredFile]) -> Document:
+        return Document("image/png", await self.picture(files))
 
     async def picture(self, files: Sequence[RegisteredFile]) -> bytes:
         """Return the picture of the first of these files that can be opened here and is as it was registered, as PNG."""

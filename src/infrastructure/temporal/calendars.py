@@ -16,7 +16,7 @@ from temporalio.client import Client, ScheduleCalendarSpec, ScheduleIntervalSpec
 from temporalio.service import RPCError, RPCStatusCode
 
 from baton.application.ports import CalendarEntry, CalendarRefusedError, CalendarView, Clock
-from baton.domain.operation.schedule import calendar as times
+from baton.domain.schedule import calendar as times
 from baton.infrastructure.temporal import engine
 
 MIN_CATCHUP_SECONDS = 10  # the shortest catch-up window that the server keeps

@@ -22,15 +22,15 @@ from baton.domain.agent.conclusions import (
     phase_facts,
 )
 from baton.domain.agent.debrief import DEBRIEF, MAX_CHANNELS, narrative_of
+from baton.domain.conduct.progress import OpenedConduct
 from baton.domain.data.procedure_files import FileRow
 from baton.domain.kernel import instant
-from baton.domain.operation.conduct.progress import OpenedConduct
-from baton.domain.operation.conduct.results import ConductResult, Deviation, Failure
-from baton.domain.operation.procedure.procedure import Procedure, ProcedureConducted, ProcedureStarted
-from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.procedure.procedure import Procedure, ProcedureConducted, ProcedureStarted
 from baton.domain.recipe.plan import Plan
 from baton.domain.run.logbooks import Channel
 from baton.domain.run.run import AbortRun, CompleteRun, HoldRun, RunAdjusted, RunHeld, RunResumed, StopRun, TruncateRun
+from baton.domain.start.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.step.results import ConductResult, Deviation, Failure
 from tests.support.domain.agents import agent_world, decision_of, drafter, register_decision, versioned_agent
 from tests.support.domain.caution_proposals import proposed_caution
 from tests.support.domain.cautions import on_asset, on_procedure, register_caution

@@ -20,15 +20,9 @@ from baton.domain.data.dataset import (
     DiscardDataset,
     PromoteDataset,
 )
-from baton.domain.operation.conduct.results import ActuationKind
-from baton.domain.operation.procedure.procedure import (
-    HoldCause,
-    ProcedureAborted,
-    ProcedureCompleted,
-    ProcedureHeld,
-    ProcedureStarted,
-)
+from baton.domain.procedure.procedure import HoldCause, ProcedureAborted, ProcedureCompleted, ProcedureHeld, ProcedureStarted
 from baton.domain.run.run import PHASES, RunCompleted, RunStatus, RunStopped
+from baton.domain.step.results import ActuationKind
 from baton.domain.subject.subject import RegisterSubject
 from tests.support.domain.calibrations import append_revision, rotation_center
 from tests.support.domain.datasets import (

@@ -2,8 +2,7 @@
 
 from baton.domain.data.dataset import DiscardDataset
 from baton.domain.data.distribution import DiscardDistribution, MarkDistributionStale
-from baton.domain.data.preview import MAX_TRIED, GetDatasetPreview, RegisteredFile
-from baton.domain.shared.ports import Ports
+from baton.domain.data.preview import MAX_TRIED, GetDatasetPreview, PreviewPort, RegisteredFile
 from tests.support.domain.datasets import (
     CONTENT,
     copy_of,
@@ -23,7 +22,7 @@ def test_the_files_of_the_dataset_and_its_copies_are_asked_for_each_once() -> No
     copies = [registered_copy(world, dataset, disk, uri=uri) for uri in places]
     asked = world.ask(GetDatasetPreview(), dataset)
     assert (asked.method, [file.uri for file in asked.arguments[0]]) == (
-        Ports.preview,
+        PreviewPort.preview,
         [CONTENT["uri"], places[0], places[3]],
     )
     world.when(DiscardDistribution(reason="disk array lost"), on=copies[0])

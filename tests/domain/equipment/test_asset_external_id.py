@@ -20,7 +20,8 @@ from baton.domain.equipment.asset_external_id import (
 )
 from baton.domain.equipment.asset_parts import AddAssetOwner, UpdateAssetPartitionRule
 from baton.domain.equipment.asset_tree import DecommissionAsset
-from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
+from baton.domain.equipment.values import AssignedExternalId
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.refusals import ExternalIdMintError
 from tests.support.domain.assets import asset_of, facility_world, family, model, part, root, run_reads
 from tests.support.domain.world import World, expect_refusal, new_id

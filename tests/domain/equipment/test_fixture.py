@@ -24,8 +24,8 @@ from baton.domain.equipment.fixture import (
 from baton.domain.equipment.frame import RegisterFrame
 from baton.domain.equipment.model import DefineModel
 from baton.domain.equipment.mount import InstallAsset, RegisterMount
-from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.federation.facility import RegisterFacility
+from baton.domain.facility.facility import RegisterFacility
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.refusals import ExternalIdMintError
 from tests.domain.equipment.test_placement import form
 from tests.support.domain.world import LENIENT, World, expect_refusal, new_id

@@ -29,7 +29,7 @@ from baton.domain.equipment.mount import (
     UninstallAsset,
     UpdateMountPlacement,
 )
-from baton.domain.federation.facility import RegisterFacility
+from baton.domain.facility.facility import RegisterFacility
 from baton.domain.shared.refusals import Refusal
 from tests.domain.equipment.test_placement import form
 from tests.support.domain.world import World, expect_refusal, new_id

@@ -13,8 +13,8 @@ from baton.domain.equipment.family import Family
 from baton.domain.equipment.fixture import Fixture
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.pidinst import PidinstRecord, asset_record, fixture_record
-from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.kernel import copy_with
+from baton.domain.shared.identifiers import ExternalIdScheme
 from tests.support.domain.assets import asset_of, facility_world, family, model, part, root, rotary_schema
 from tests.support.domain.world import START, World, new_id
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from baton.domain.decision.decision import Decision
-from baton.domain.federation.facility import DecommissionFacility
+from baton.domain.facility.facility import DecommissionFacility
 from baton.domain.federation.permit import (
     ActivatePermit,
     DefinePermit,

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from baton.domain.calibration.publication import CalibrationPublication, PublicationStatus
 from baton.domain.federation.permit import PermitReceiptRecorded, RevokePermit, SuspendPermit
+from baton.domain.federation.publication import CalibrationPublication, PublicationStatus
 from baton.domain.federation.published_artifact import GetPublishedArtifact, ListPublishedArtifacts
 from baton.domain.kernel import Document
 from baton.domain.shared.listing import Order

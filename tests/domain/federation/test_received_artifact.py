@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from baton.domain.access.actor import ActorKind, ActorRegistered
 from baton.domain.calibration.calibration import REVISIONS, Calibration
-from baton.domain.calibration.publication import bytes_hash
+from baton.domain.facility.facility import Facility
 from baton.domain.federation.artifact_check import (
     FailedCheck,
     PassedCheck,
@@ -22,8 +22,8 @@ from baton.domain.federation.artifact_check import (
     signed_content,
 )
 from baton.domain.federation.credential import RevokeCredential, StartCredentialRotation
-from baton.domain.federation.facility import Facility
 from baton.domain.federation.permit import Permit, PermitReceiptRecorded, ResumePermit, RevokePermit, SuspendPermit
+from baton.domain.federation.publication import bytes_hash
 from baton.domain.federation.received_artifact import (
     AdoptReceivedArtifact,
     ArtifactRejected,

@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from baton.domain.decision.decision import Decision
+from baton.domain.facility.facility import Facility
 from baton.domain.federation.credential import CompleteCredentialRotation, RevokeCredential, StartCredentialRotation
-from baton.domain.federation.facility import Facility
 from baton.domain.federation.seal import (
     CompleteSealRepublishing,
     GetSealPointer,

@@ -14,6 +14,7 @@ from baton.domain.recipe.expansion import (
     MAX_STEPS,
     Expansion,
     InvalidProcedureBindingsError,
+    UnitMismatchError,
     check_step_count,
     expand,
     expansion_of,
@@ -303,3 +304,19 @@ def test_any_binding_is_put_in_or_refused(step: Raw, value: Any) -> None:
     steps = read_steps([step])
     with suppress(InvalidProcedureBindingsError):
         assert binding_names(expand(steps, dict.fromkeys(binding_names(steps), value))) == ()
+
+
+def test_a_bound_value_counts_in_the_unit_of_its_parameter() -> None:
+    steps = read_steps([setpoint(BOUND), near(BOUND), setpoint(4), {**setpoint(4), "unit": "um"}])
+    expansion = expansion_of(steps, (), {"x": 3}, {"x": "mm"})
+    assert [getattr(step, "unit", None) for step in expansion.steps] == ["mm", "mm", None, "um"]
+    assert "unit" not in wire_form(expansion.steps)[2], "what declares none is hashed as before"
+    assert expansion_of(steps, (), {"x": 3}).steps_hash != expansion.steps_hash
+
+
+def test_a_step_and_its_parameter_count_in_one_unit() -> None:
+    step = read_steps([{**setpoint(BOUND), "unit": "um"}])
+    assert expansion_of(step, (), {"x": 3}, {"x": "micron"}).steps[0].unit == "um"
+    with pytest.raises(UnitMismatchError) as refused:
+        expansion_of(step, (), {"x": 3}, {"x": "mm"})
+    assert refused.value.detail == ("steps[0] counts in um, and its binding x in mm; give the step the same unit, or none.")

@@ -10,9 +10,7 @@ from pydantic import ValidationError
 from baton.domain.access.actor import ActorKind, ActorRegistered
 from baton.domain.enclosure.enclosure import DecommissionEnclosure
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct.results import ActuationKind
-from baton.domain.operation.procedure.procedure import ProcedureCompleted, ProcedureStarted
-from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.procedure.procedure import ProcedureCompleted, ProcedureStarted
 from baton.domain.run.logbooks import AppendObservations, AppendRunLogbookEntries, Observation
 from baton.domain.run.run import (
     AbortRun,
@@ -25,7 +23,9 @@ from baton.domain.run.run import (
     StopRun,
     TruncateRun,
 )
-from baton.domain.run.start import AdjustRun, ResumeRun
+from baton.domain.start.registration import RegisterProcedure
+from baton.domain.start.run_start import AdjustRun, ResumeRun
+from baton.domain.step.results import ActuationKind
 from baton.domain.supply.supply import DegradeSupply, MarkSupplyUnavailable
 from tests.support.domain.agents import decision_to_cite
 from tests.support.domain.run_beamline import TTL, Beamline

@@ -2,7 +2,7 @@
 
 import pytest
 
-from baton.domain.federation.facility import Facility, FacilityParentNotFoundError
+from baton.domain.facility.facility import Facility, FacilityParentNotFoundError
 from baton.domain.shared.reads import require_if_given
 from tests.support.domain.peers import site
 from tests.support.domain.world import World, expect_refusal, new_id

@@ -1,13 +1,17 @@
 """The supply gate: which supplies count, when they let work begin or go on, and when the beam is lost."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
 from itertools import chain, combinations
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from baton.domain.equipment.asset_tree import MAX_DEPTH, asset_scope
-from baton.domain.federation.facility import DecommissionFacility, RegisterFacility
+from baton.domain.facility.facility import DecommissionFacility, RegisterFacility
 from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.refusals import Conflict
 from baton.domain.supply.coverage import ADVICE, is_beam_lost, supplies_in_scope, supply_finding
@@ -18,7 +22,9 @@ from baton.domain.supply.supply import (
     RegisterSupply,
     RestoreSupply,
     Supply,
+    SupplyContact,
     SupplyStatus,
+    address_key,
 )
 from tests.support.domain.assets import hanging_chain, part, requested_reads, root, run_reads
 from tests.support.domain.lifecycle_table import Scene
@@ -172,6 +178,25 @@ def supply_of(status: SupplyStatus, kind: str = "cryogen") -> Supply:
     )
 
 
+TTL = timedelta(seconds=10)
+INSTANT = timedelta(microseconds=1)
+
+
+def gate_finding(
+    needed: Iterable[str],
+    candidates: Iterable[Supply],
+    resuming: bool = False,
+    *,
+    watched: Iterable[Supply] = (),
+    age: timedelta | None = None,
+) -> GateFinding | None:
+    """Return the gate's finding where the own monitor watches these, and every candidate was last observed so long ago."""
+    candidates = list(candidates)
+    contacts = {} if age is None else {one.id: SupplyContact(one.id, START - age) for one in candidates}
+    facts: Any = SimpleNamespace(monitored_permit_ttl=TTL, monitored_supplies=frozenset(map(address_key, watched)))
+    return supply_finding(needed, candidates, contacts, START, facts, resuming)
+
+
 PASSES_AT_START = {SupplyStatus.AVAILABLE}
 PASSES_AT_RESUME = {SupplyStatus.AVAILABLE, SupplyStatus.DEGRADED}
 MIXTURES = list(chain.from_iterable(combinations(SupplyStatus, size) for size in range(len(SupplyStatus) + 1)))
@@ -181,39 +206,91 @@ MIXTURES = list(chain.from_iterable(combinations(SupplyStatus, size) for size in
 @for_each("mixture", MIXTURES)
 def test_one_good_supply_of_a_kind_is_enough_and_nothing_less(mixture: tuple[SupplyStatus, ...], resuming: bool) -> None:
     candidates = [supply_of(status) for status in mixture]
-    finding = supply_finding({"cryogen"}, candidates, resuming)
+    finding = gate_finding({"cryogen"}, candidates, resuming)
     if set(mixture) & (PASSES_AT_RESUME if resuming else PASSES_AT_START):
         assert finding is None
         return
     live = [one for one in candidates if one.status in LIVE]
+    never_observed = {"observation_age": None, "monitored": False}
     assert finding is not None
     assert finding.total is (not live)
     assert finding.reason == ("no_supply_available" if live else "no_supply")
     assert finding.facts == {
         "kind": "cryogen",
-        "supplies": [{"supply_id": str(one.id), "status": one.status.value} for one in live],
+        "supplies": [{"supply_id": str(one.id), "status": one.status.value, **never_observed} for one in live],
     }
 
 
 def test_nothing_needed_is_nothing_missing_and_another_kind_does_not_help() -> None:
-    assert supply_finding((), [supply_of(SupplyStatus.UNAVAILABLE)]) is None
-    assert supply_finding({"cryogen"}, [supply_of(SupplyStatus.AVAILABLE, "Cryogen")]) is not None
+    assert gate_finding((), [supply_of(SupplyStatus.UNAVAILABLE)]) is None
+    assert gate_finding({"cryogen"}, [supply_of(SupplyStatus.AVAILABLE, "Cryogen")]) is not None
 
 
 def test_the_first_failing_kind_in_order_is_told() -> None:
     candidates = [supply_of(SupplyStatus.AVAILABLE, "air"), supply_of(SupplyStatus.UNKNOWN, "vacuum")]
-    finding = supply_finding({"vacuum", "power", "air"}, candidates)
+    finding = gate_finding({"vacuum", "power", "air"}, candidates)
     assert finding is not None
     assert (finding.facts["kind"], finding.total) == ("power", True)
-    finding = supply_finding({"vacuum", "air"}, candidates)
+    finding = gate_finding({"vacuum", "air"}, candidates)
     assert finding is not None
     assert (finding.facts["kind"], finding.total) == ("vacuum", False)
 
 
 def test_the_sentence_names_the_kind_and_what_stands_in_the_way() -> None:
-    finding = supply_finding({"cryogen"}, [supply_of(SupplyStatus.DEGRADED)])
+    finding = gate_finding({"cryogen"}, [supply_of(SupplyStatus.DEGRADED)])
     assert finding is not None
     assert finding.detail == ("No supply of kind cryogen in scope is Available: cryogen drop is Degraded; restore it first.")
+
+
+@for_each("resuming", [False, True])
+@for_each("age", [None, TTL + INSTANT, timedelta(seconds=125), -TTL - INSTANT])
+@for_each("status", LIVE)
+def test_an_own_monitor_that_does_not_confirm_a_supply_leaves_it_unknown(
+    status: SupplyStatus, age: timedelta | None, resuming: bool
+) -> None:
+    supply = supply_of(status)
+    finding = gate_finding({"cryogen"}, [supply], resuming, watched=[supply], age=age)
+    assert finding is not None
+    provides = status in (PASSES_AT_RESUME if resuming else PASSES_AT_START)
+    assert (finding.total, finding.reason) == (False, "not_confirmed" if provides else "no_supply_available")
+    seconds = None if age is None else age.total_seconds()
+    assert finding.facts["supplies"] == [
+        {"supply_id": str(supply.id), "status": status.value, "observation_age": seconds, "monitored": True}
+    ]
+
+
+@for_each("resuming", [False, True])
+@for_each("age", [timedelta(), TTL, -TTL])
+@for_each("status", LIVE)
+def test_a_supply_that_its_own_monitor_confirms_is_judged_by_its_status(
+    status: SupplyStatus, age: timedelta, resuming: bool
+) -> None:
+    supply = supply_of(status)
+    finding = gate_finding({"cryogen"}, [supply], resuming, watched=[supply], age=age)
+    assert (finding is None) is (status in (PASSES_AT_RESUME if resuming else PASSES_AT_START))
+
+
+@for_each("age", [None, timedelta(days=1)])
+def test_where_no_own_monitor_watches_a_persons_word_does_not_grow_old(age: timedelta | None) -> None:
+    watched = supply_of(SupplyStatus.AVAILABLE)
+    other = replace(watched, id=new_id(), name="another drop")
+    assert gate_finding({"cryogen"}, [watched, other], watched=[watched], age=age) is None
+
+
+@for_each(
+    ("age", "said"),
+    [
+        (timedelta(seconds=14), "was last observed 14 s ago, not within 10 s"),
+        (timedelta(seconds=-14), "was last observed 14 s ahead of the clock, not within 10 s"),
+        (None, "has no contact on record"),
+    ],
+)
+def test_the_sentence_says_when_a_supply_was_last_observed_and_what_to_look_at(age: timedelta | None, said: str) -> None:
+    supply = supply_of(SupplyStatus.AVAILABLE)
+    finding = gate_finding({"cryogen"}, [supply], watched=[supply], age=age)
+    assert finding is not None
+    advice = "see that its monitor and the control system run"
+    assert finding.detail == f"No supply of kind cryogen in scope is Available: cryogen drop {said}; {advice}."
 
 
 @pytest.mark.parametrize("status", sorted(ADVICE))
@@ -240,7 +317,7 @@ class NoneAvailableError(Conflict):
 
 @for_each(("candidates", "refusal"), [((), NoneKnownError), ((SupplyStatus.UNKNOWN,), NoneAvailableError)])
 def test_each_caller_refuses_in_its_own_words(candidates: tuple[SupplyStatus, ...], refusal: type[Conflict]) -> None:
-    finding = supply_finding({"cryogen"}, map(supply_of, candidates))
+    finding = gate_finding({"cryogen"}, map(supply_of, candidates))
     assert isinstance(finding, GateFinding)
     refused = finding.refusal(NoneKnownError, NoneAvailableError)
     assert type(refused) is refusal
@@ -265,5 +342,5 @@ def test_the_gate_follows_a_supply_through_its_life(plant: Plant, status: Supply
     plant.supply_at(status, containing_asset_id=plant.station)
     scope = run_reads(plant.world, asset_scope([plant.detector]))
     candidates = run_reads(plant.world, supplies_in_scope(frozenset({"cryogen"}), scope, OWN))
-    assert (supply_finding({"cryogen"}, candidates) is None) is (status in PASSES_AT_START)
-    assert (supply_finding({"cryogen"}, candidates, resuming=True) is None) is (status in PASSES_AT_RESUME)
+    assert (gate_finding({"cryogen"}, candidates) is None) is (status in PASSES_AT_START)
+    assert (gate_finding({"cryogen"}, candidates, resuming=True) is None) is (status in PASSES_AT_RESUME)

@@ -21,6 +21,7 @@ from baton.domain.supply.supply import (
     RegisterSupply,
     RestoreSupply,
     Supply,
+    SupplyContact,
     SupplyMarkedUnavailable,
     SupplyStatus,
     SupplySummary,
@@ -239,6 +240,21 @@ def test_an_observation_is_judged_in_its_own_order(
     else:
         with expect_refusal(refusal):
             world.when(reading, on=supply)
+
+
+@pytest.mark.parametrize("current", SupplyStatus)
+@pytest.mark.parametrize("new_status", ["Unknown", "Recovering"])
+def test_the_own_monitors_reading_that_changes_nothing_is_a_contact_alone(
+    world: World, current: str, new_status: str
+) -> None:
+    supply = supply_at(world, current)
+    reading = observation(new_status).model_copy(update={"confirms": True})
+    events = world.when(reading, on=supply)
+    recovers = (current, new_status) == ("Unavailable", "Recovering")
+    assert [type(event).__name__ for event in events] == (["SupplyMarkedRecovering"] if recovers else [])
+    assert world.records[SupplyContact, supply] == SupplyContact(supply, world.now)
+    shown = world.ask(GetSupply(), on=supply)
+    assert (shown.status, shown.observation_age) == ("Recovering" if recovers else current, 0)
 
 
 @pytest.mark.parametrize(

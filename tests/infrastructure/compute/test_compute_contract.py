@@ -22,7 +22,7 @@ from baton.application.conduct.compute import (
     provide_result,
     submission_key,
 )
-from baton.domain.operation.conduct.results import ActuationKind, Measured
+from baton.domain.step.results import ActuationKind, Measured
 from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
 from baton.infrastructure.compute.local_process import LocalProcesses
 from tests.support.waiting import until

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from baton.application.boot_guards import boot_objections
 from baton.application.conduct.compute import JobStatus
 from baton.application.settings import HIDDEN, Settings, shown_settings
-from baton.domain.operation.steering.steering import DecideSubstrate, offered_deciders
+from baton.domain.steering.steering import DecideSubstrate, offered_deciders
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.compute.local_process import configured_compute
 from tests.infrastructure.compute.test_local_process import python

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.conduct.control_signals import ReadSignals, ResolveSignals
 from baton.domain.equipment.asset_parts import AddAssetAlternateIdentifier
 from baton.domain.equipment.asset_tree import RegisterAsset
 from baton.domain.equipment.signals import SetAssetSignalLimits
-from baton.domain.operation.conduct.control_signals import ReadSignals, ResolveSignals
 from baton.infrastructure.control.caproto_client import CaprotoClient
 from baton.infrastructure.control.channel_access import ChannelAccess
 from baton.infrastructure.plugins import ActionRegistry

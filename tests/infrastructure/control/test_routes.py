@@ -13,8 +13,13 @@ from baton.application.control import (
 )
 from baton.application.plant import ControlRoute, Substrate
 from baton.application.settings import Settings
-from baton.infrastructure.control.channel_access import installed_client
-from baton.infrastructure.control.routes import AdapterMissingError, RoutedControl, configured_control, open_control
+from baton.infrastructure.control.routes import (
+    AdapterMissingError,
+    RoutedControl,
+    channel_access_client,
+    configured_control,
+    open_control,
+)
 from baton.infrastructure.control.simulator import Simulator
 
 SIGNALS = ("bl7:det:x", "bl7:stage", "ring:current")
@@ -143,4 +148,4 @@ def test_a_control_system_whose_library_is_missing_is_refused_with_what_to_insta
 def test_without_the_compiled_library_channel_access_is_spoken_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "baton.infrastructure.control.aioca_client", raising=False)
     monkeypatch.setitem(sys.modules, "aioca", None)
-    assert type(installed_client()).__name__ == "CaprotoClient"
+    assert type(channel_access_client()).__name__ == "CaprotoClient"

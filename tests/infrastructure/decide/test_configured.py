@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from baton.domain.agent.language_model import ModelRef
-from baton.domain.operation.steering.steering import (
+from baton.domain.steering.steering import (
     AskedDecide,
     Decide,
     DecideNotAvailableError,
@@ -77,7 +77,7 @@ def test_numerical_libraries_are_loaded_where_needed_only_and_named_where_they_a
     program = (
         "import asyncio, sys\n"
         "from pydantic import TypeAdapter\n"
-        "from baton.domain.operation.steering.steering import Decide, DecideNotAvailableError, DecideSubstrate\n"
+        "from baton.domain.steering.steering import Decide, DecideNotAvailableError, DecideSubstrate\n"
         "from baton.infrastructure.decide.configured import ConfiguredDeciders\n"
         "print([name for name in ('numpy', 'scipy') if name in sys.modules])\n"
         "sys.modules['scipy'] = sys.modules['numpy'] = None\n"

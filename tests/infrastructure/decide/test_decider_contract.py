@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from baton.application.conduct.deciders import Decider, advice_from
 from baton.application.language_models import ChatRequest
 from baton.domain.agent.language_model import ModelRef
-from baton.domain.operation.steering.steering import (
+from baton.domain.steering.steering import (
     BotorchDecide,
     DecideSubstrate,
     StagedDecide,

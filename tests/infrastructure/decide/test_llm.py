@@ -18,7 +18,7 @@ from baton.application.language_models import (
 )
 from baton.domain.agent.language_model import ModelRef
 from baton.domain.decision.decision import ConfidenceSource
-from baton.domain.operation.steering.steering import DecideAdviceMalformedError, DecideNotAvailableError, SteeringVerdict
+from baton.domain.steering.steering import DecideAdviceMalformedError, DecideNotAvailableError, SteeringVerdict
 from baton.infrastructure.decide.configured import LanguageModelDecider, answer_schema
 from tests.support.domain.searches import PLANE, PROCEDURE, choices, evidence, interval, observation, space
 from tests.support.infrastructure.canned_model import CannedModel

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from baton.application.conduct.deciders import DecideColdStartError, DecideEvidenceRejectedError, Decider
-from baton.domain.operation.steering.steering import (
-    BotorchDecide,
-    DecideSubstrate,
-    StagedDecide,
-    SteeringObservation,
-    SteeringVerdict,
-)
+from baton.domain.steering.steering import BotorchDecide, DecideSubstrate, StagedDecide, SteeringObservation, SteeringVerdict
 from baton.infrastructure.decide.optimizing import (
     MOST_POINTS,
     GaussianProcessDecider,

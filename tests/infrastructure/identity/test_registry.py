@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from baton.application.identity import InvalidTokenError, ProviderUnavailable, TokenFault
 from baton.application.ports import StoreUnavailableError
 from baton.domain.access.actor import ActorKind
+from baton.domain.access.identity_provider import ProviderFacts
 from baton.domain.kernel import NIL
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
 from baton.infrastructure.identity import ProviderRegistry
@@ -197,10 +198,9 @@ async def test_the_registry_tells_what_it_was_configured_with(registries: Regist
     registry = registries(issuer.provider(), elsewhere)
     assert registry.issuers() == tuple(sorted((issuer.url, ELSEWHERE)))
     assert registry.audiences() == {SYSTEM_HTTP: ("baton", HTTP_AUDIENCE), SYSTEM_MCP_STREAMABLE_HTTP: (MCP_AUDIENCE,)}
-    assert registry.knows(ELSEWHERE)
-    assert not registry.knows(f"{ELSEWHERE}/")
-    assert registry.binds(ELSEWHERE, "mira-77")
-    assert not registry.binds(issuer.url, "mira-77")
+    assert await registry.identity_provider(ELSEWHERE, "mira-77") == ProviderFacts(known=True, bound=True)
+    assert await registry.identity_provider(issuer.url, "mira-77") == ProviderFacts(known=True, bound=False)
+    assert await registry.identity_provider(f"{ELSEWHERE}/", "mira-77") == ProviderFacts(known=False, bound=False)
 
 
 def test_a_registry_is_not_made_of_providers_that_may_not_start(registries: Registries, issuer: Issuer) -> None:

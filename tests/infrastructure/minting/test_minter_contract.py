@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from baton.application.ports import Minter
-from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.shared.citation import Citation
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.infrastructure.minting import DataCiteMinter, DeterministicMinter
 from tests.support.infrastructure.doi_registry_server import ACCOUNT, PASSWORD, PREFIX, Registry, running_registry
 

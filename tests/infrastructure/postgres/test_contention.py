@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -12,10 +11,10 @@ import pytest
 
 from baton.application.ports import Batch, CommandResult, StoreUnavailableError, StreamAppend
 from baton.domain.access.actor import ActorDeactivated, RegisterActor
-from baton.domain.access.subject_binding import BindActorSubject
+from baton.domain.access.identity_provider import ProviderFacts
 from baton.domain.kernel import Call
-from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import ConcurrencyError, Refusal
+from baton.domain.trust.subject_binding import BindActorSubject
 from baton.domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
 from baton.domain.trust.visit import (
     CONTROL_LOCK,
@@ -29,6 +28,7 @@ from baton.domain.trust.visit import (
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.application.command_paths import OPERATOR, START, CommandCaller, lenient, planned_visit
+from tests.support.application.ports import ports_of
 from tests.support.domain.world import expect_refusal, new_id
 from tests.support.infrastructure.database_observer import Connection, project, rows, until_waiting
 
@@ -49,9 +49,7 @@ class TestOneStream:
             return ProviderFacts(known=True, bound=False)
 
         async with runtime_pool(database_url, WRITERS) as pool:
-            client = CommandCaller(
-                PostgresStore(pool), ports=SimpleNamespace(identity_provider=provider, deployment=lenient)
-            )
+            client = CommandCaller(PostgresStore(pool), ports=ports_of(identity_provider=provider, deployment=lenient))
             actor = await client.create(RegisterActor(name="Mira"))
             binds = [client.do(subject(number), on=actor) for number in range(WRITERS)]
             outcomes = await asyncio.gather(*binds, return_exceptions=True)
@@ -137,7 +135,7 @@ class TestConnections:
 
         async with runtime_pool(database_url, 4) as pool:
             store = PostgresStore(pool)
-            client = CommandCaller(store, ports=SimpleNamespace(identity_provider=provider, deployment=lenient))
+            client = CommandCaller(store, ports=ports_of(identity_provider=provider, deployment=lenient))
             actors = [await client.create(RegisterActor(name=name)) for name in "abcd"]
             binds = [client.acting_as(actor).do(subject(0), on=actor) for actor in actors]
             async with asyncio.timeout(60):

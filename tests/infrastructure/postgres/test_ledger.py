@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from psycopg._queries import MAX_CACHED_STATEMENT_LENGTH
 
-from baton.domain.operation.conduct.messages import Mark
-from baton.domain.operation.conduct.progress import WaitingFor
-from baton.domain.operation.procedure.endings import HoldProcedure, TruncateProcedure
-from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.conduct.endings import HoldProcedure, TruncateProcedure
+from baton.domain.conduct.messages import Mark
+from baton.domain.conduct.progress import WaitingFor
+from baton.domain.procedure.procedure import Procedure
 from baton.infrastructure.postgres import ledger as statements
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.pool import Connection, Pool

@@ -4,7 +4,6 @@ five hundred datasets as for three."""
 import random
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -16,10 +15,11 @@ from baton.domain.data.lineage import Lineage, LineageDirection
 from baton.domain.data.provenance import GetDatasetProvenance
 from baton.domain.kernel import Event
 from baton.domain.run.run import Run, RunHeld, RunStarted
-from baton.infrastructure.postgres.lineage import STATEMENTS, PostgresProvenanceReader
+from baton.infrastructure.postgres.lineage import STATEMENTS, PostgresLineage
 from baton.infrastructure.postgres.pool import Pool
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.application.command_paths import CommandCaller, lenient
+from tests.support.application.ports import ports_of
 from tests.support.domain.lifecycles.run import run_started
 from tests.support.domain.world import OPERATOR, START, new_id
 from tests.support.infrastructure.database_observer import Connection, project
@@ -29,8 +29,8 @@ ANCESTORS, DESCENDANTS = LineageDirection
 
 
 @pytest.fixture
-async def reader(store: PostgresStore) -> PostgresProvenanceReader:
-    return PostgresProvenanceReader(store)
+async def reader(store: PostgresStore) -> PostgresLineage:
+    return PostgresLineage(store)
 
 
 def expected_lineage(
@@ -63,7 +63,7 @@ def depths_of(lineage: Lineage) -> dict[UUID, int]:
 
 class TestLineage:
     async def test_it_is_that_of_plain_sets_whatever_the_graph(
-        self, store: PostgresStore, database_url: str, owner: Connection, reader: PostgresProvenanceReader
+        self, store: PostgresStore, database_url: str, owner: Connection, reader: PostgresLineage
     ) -> None:
         chance = random.Random(17)
         ids = [new_id() for _ in range(80)]
@@ -75,32 +75,32 @@ class TestLineage:
         for _ in range(40):
             starts = chance.sample(ids, chance.randint(1, 3))
             direction, depth = chance.choice([ANCESTORS, DESCENDANTS]), chance.randint(0, 8)
-            found = await reader.lineage(starts, direction, depth, 1000)
+            found = await reader.dataset_lineage(starts, direction, depth, 1000)
             expected, more = expected_lineage(parents, starts, direction, depth)
             assert (depths_of(found), found.truncated) == (expected, more)
             assert set(found.edges) == {(one, id) for id in expected for one in parents[id] if one in expected}
             assert [*found.nodes] == sorted(found.nodes, key=lambda node: (node.depth, node.dataset_id))
 
     async def test_the_limit_keeps_the_nearest_and_says_that_there_is_more(
-        self, store: PostgresStore, database_url: str, owner: Connection, reader: PostgresProvenanceReader
+        self, store: PostgresStore, database_url: str, owner: Connection, reader: PostgresLineage
     ) -> None:
         chain = await write_chain(store, database_url, owner, 6)
         for limit in range(1, 8):
-            found = await reader.lineage([chain[-1]], ANCESTORS, 100, limit)
+            found = await reader.dataset_lineage([chain[-1]], ANCESTORS, 100, limit)
             assert [node.dataset_id for node in found.nodes] == chain[::-1][:limit]
             assert found.truncated is (limit < 6)
             assert len(found.edges) == min(limit, 6) - 1
 
     async def test_at_depth_nought_there_are_only_those_asked_about(
-        self, store: PostgresStore, database_url: str, owner: Connection, reader: PostgresProvenanceReader
+        self, store: PostgresStore, database_url: str, owner: Connection, reader: PostgresLineage
     ) -> None:
         chain = await write_chain(store, database_url, owner, 3)
-        found = await reader.lineage(chain[:2], DESCENDANTS, 0, 10)
+        found = await reader.dataset_lineage(chain[:2], DESCENDANTS, 0, 10)
         assert (depths_of(found), found.truncated) == (dict.fromkeys(chain[:2], 0), True)
 
-    async def test_what_does_not_exist_has_no_lineage(self, reader: PostgresProvenanceReader) -> None:
-        assert await reader.lineage([new_id()], ANCESTORS, 20, 10) == Lineage((), truncated=False)
-        assert await reader.lineage([], DESCENDANTS, 20, 10) == Lineage((), truncated=False)
+    async def test_what_does_not_exist_has_no_lineage(self, reader: PostgresLineage) -> None:
+        assert await reader.dataset_lineage([new_id()], ANCESTORS, 20, 10) == Lineage((), truncated=False)
+        assert await reader.dataset_lineage([], DESCENDANTS, 20, 10) == Lineage((), truncated=False)
 
     @pytest.mark.parametrize("direction", [ANCESTORS, DESCENDANTS])
     async def test_each_generation_is_found_by_an_index(
@@ -120,27 +120,27 @@ def held_run(decision_id: UUID | None) -> list[Event]:
 
 class TestManyStreams:
     async def test_rows_come_by_a_value_of_a_column_or_a_member_of_a_set(
-        self, store: PostgresStore, database_url: str, owner: Connection, reader: PostgresProvenanceReader
+        self, store: PostgresStore, database_url: str, owner: Connection, reader: PostgresLineage
     ) -> None:
         ids, streams = generations(2, 6)
         await append_streams(store, streams)
         await project(database_url, owner)
-        rows = await reader.rows(DatasetSummary, ["name", "dataset_id"], "dataset_id", [*ids[0], new_id()], 10)
+        rows = await reader.summary_rows(DatasetSummary, ["name", "dataset_id"], "dataset_id", [*ids[0], new_id()], 10)
         assert {row["dataset_id"] for row in rows} == set(ids[0])
         assert [row["name"] for row in rows] == ["level-0-0", "level-0-1"]
-        children = await reader.rows(DatasetSummary, (), "derived_from", ids[0][:1], 10)
+        children = await reader.summary_rows(DatasetSummary, (), "derived_from", ids[0][:1], 10)
         assert {row["dataset_id"] for row in children} == set(ids[1][::2])
-        assert len(await reader.rows(DatasetSummary, (), "derived_from", ids[0], 4)) == 4
+        assert len(await reader.summary_rows(DatasetSummary, (), "derived_from", ids[0], 4)) == 4
 
-    async def test_events_come_with_something_under_a_key(
-        self, store: PostgresStore, reader: PostgresProvenanceReader
-    ) -> None:
+    async def test_events_come_with_something_under_a_key(self, store: PostgresStore, reader: PostgresLineage) -> None:
         decision, runs = new_id(), [new_id() for _ in range(3)]
         await append_streams(store, {runs[0]: held_run(decision), runs[1]: held_run(None)})
-        found = await reader.events(runs, (RunStarted, RunHeld), ("decided_by_decision_id", "acknowledged_cautions"))
+        found = await reader.events_of_streams(
+            runs, (RunStarted, RunHeld), ("decided_by_decision_id", "acknowledged_cautions")
+        )
         assert [(type(event), event.stream_id) for event in found] == [(RunHeld, runs[0])]
-        assert await reader.recorders(Run, runs) == dict.fromkeys(runs[:2], OPERATOR)
-        assert await reader.recorders(Dataset, runs) == {}
+        assert await reader.stream_recorders(Run, runs) == dict.fromkeys(runs[:2], OPERATOR)
+        assert await reader.stream_recorders(Dataset, runs) == {}
 
 
 class CountingConnection:
@@ -174,13 +174,13 @@ class CountingStore(PostgresStore):
 async def statement_count(pool: Pool, id: UUID, node_count: int) -> int:
     """Ask for the provenance of a dataset, and return how many statements that took."""
     store = CountingStore(pool)
-    reader = PostgresProvenanceReader(store)
-    ports = SimpleNamespace(
+    reader = PostgresLineage(store)
+    ports = ports_of(
         deployment=lenient,
-        dataset_lineage=reader.lineage,
-        summary_rows=reader.rows,
-        stream_recorders=reader.recorders,
-        events_of_streams=reader.events,
+        dataset_lineage=reader.dataset_lineage,
+        summary_rows=reader.summary_rows,
+        stream_recorders=reader.stream_recorders,
+        events_of_streams=reader.events_of_streams,
     )
     answer = await CommandCaller(store, ports=ports).ask(GetDatasetProvenance(limit=20_000, copies=True), on=id)
     assert len(answer["nodes"]) == node_count

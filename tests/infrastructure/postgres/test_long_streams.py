@@ -9,7 +9,7 @@ from baton.application.ports import Batch, StreamAppend
 from baton.domain.contexts import REGISTRY
 from baton.domain.equipment.asset import AssetFamilyAdded, AssetRenamed
 from baton.domain.kernel import NIL, Call, Event, State
-from baton.domain.operation.schedule.schedule import Schedule, ScheduleFired, ScheduleFiringRefused, ScheduleHeld
+from baton.domain.schedule.schedule import Schedule, ScheduleFired, ScheduleFiringRefused, ScheduleHeld
 from baton.domain.shared.reads import LatestEvents
 from baton.infrastructure.postgres.pool import dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.statements import SHORT, endless_stream

@@ -1,8 +1,6 @@
 """Migrations: applied once, by the first to come, with any number of processes starting at the same moment."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -27,23 +25,10 @@ from baton.infrastructure.postgres.migrate import (
 from tests.support.api.data_products import register_copy, register_dataset, verify_copies
 from tests.support.api.rest_beamline import beamline
 from tests.support.databases import with_database
+from tests.support.forked_commands import FORKS
 from tests.support.service import Api
 from tests.support.tables import for_each
 
-MIGRATE_IN_PROCESSES = """
-import os
-import sys
-import baton.domain.contexts
-from baton.infrastructure.postgres.migrate import migrate
-children = []
-for _ in range(3):
-    if pid := os.fork():
-        children.append(pid)
-    else:
-        migrate(sys.argv[1])
-        os._exit(0)
-sys.exit(any([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]))
-"""
 STATE = {
     "tables": "SELECT oid, relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY oid",
     "columns": "SELECT table_name, column_name, data_type, column_default FROM information_schema.columns "
@@ -97,9 +82,12 @@ def test_migrating_again_changes_nothing(database_url: str) -> None:
 
 
 def test_several_processes_may_migrate_at_once(empty_url: str, database_url: str) -> None:
-    command = [sys.executable, "-c", MIGRATE_IN_PROCESSES, empty_url]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert ran.returncode == 0, ran.stderr
+    processes = [FORKS.Process(target=migrate, args=(empty_url,)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(100)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
     assert without_identity(state(empty_url)) == without_identity(state(database_url))
 
 

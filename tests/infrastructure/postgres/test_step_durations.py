@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from baton.domain.operation.conduct.estimates import StepDuration
-from baton.domain.operation.conduct.messages import Mark
+from baton.domain.conduct.estimates import StepDuration
+from baton.domain.conduct.messages import Mark
 from baton.infrastructure.postgres.conduct_reader import DURATIONS, PostgresConductReader
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.pool import Connection

@@ -41,9 +41,9 @@ async def test_a_receipt_that_was_sent_is_recognised(publisher: Publisher, tmp_p
 
 async def test_what_was_sent_can_be_read_again(publisher: Publisher) -> None:
     receipt_id = uuid4()
-    assert await publisher.read(receipt_id) is None
+    assert await publisher.published_artifact(receipt_id) is None
     await publisher.send(receipt_id, b"artifact")
-    assert await publisher.read(receipt_id) == b"artifact"
+    assert await publisher.published_artifact(receipt_id) == b"artifact"
 
 
 async def test_of_many_at_once_one_is_sent(publisher: Publisher, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ async def test_what_the_transport_took_away_stays_known(tmp_path: Path) -> None:
     (tmp_path / "delivered").mkdir()
     (tmp_path / f"{receipt_id}.json").rename(tmp_path / "delivered" / f"{receipt_id}.json")
     assert await outbox.is_sent(receipt_id)
-    assert await outbox.read(receipt_id) == b"artifact"
+    assert await outbox.published_artifact(receipt_id) == b"artifact"
     await outbox.send(receipt_id, b"again")
     assert not (tmp_path / f"{receipt_id}.json").exists()
 

@@ -21,7 +21,7 @@ from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import start_unfinished
-from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.zone import DefineZone
 from baton.infrastructure.telemetry.tracing import DiscreetExporter, Tracing, configured_tracing

@@ -14,8 +14,8 @@ from temporalio.common import SearchAttributeKey
 from baton.application.ports import CalendarEntry, Job
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.messages import conduct_workflow_id
-from baton.domain.operation.schedule.calendar import EveryCalendar
+from baton.domain.conduct.messages import conduct_workflow_id
+from baton.domain.schedule.calendar import EveryCalendar
 from baton.infrastructure.temporal.attributes import NAMES, add_missing_attributes, missing_attributes
 from baton.infrastructure.temporal.calendars import TemporalCalendars
 from baton.infrastructure.temporal.engine import TemporalEngine

@@ -13,7 +13,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.messages import ConductVerdict, StepReport
+from baton.domain.conduct.messages import ConductVerdict, StepReport
 from baton.infrastructure.temporal.engine import MAX_BYTES, PayloadTooLargeError, connect, data_converter
 from tests.support.waiting import until
 

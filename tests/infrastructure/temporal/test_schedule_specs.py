@@ -11,7 +11,7 @@ from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, Sch
 from baton.application.ports import CalendarEntry, CalendarRefusedError
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.schedule.calendar import Calendar, CronCalendar, EveryCalendar, next_firings
+from baton.domain.schedule.calendar import Calendar, CronCalendar, EveryCalendar, next_firings
 from baton.infrastructure.temporal.calendars import TemporalCalendars, schedule_spec
 from baton.infrastructure.temporal.engine import TemporalEngine, connect
 from baton.infrastructure.wall_clock import clock

@@ -8,7 +8,7 @@ import pytest
 
 from baton.application.control import Control, Reading
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.conduct.conduct import ConductProcedure
 from baton.infrastructure.plugins import ActionRegistry
 from tests.support.infrastructure.epics_servers import SoftIoc
 from tests.support.waiting import until

@@ -150,8 +150,10 @@ class FollowingAgent:
             raise GaveUpError(self.refused)
 
     def _give(self, tool: str, wanted: list[str], is_named: Callable[[str], bool]) -> bool:
-        """Add an argument that a refusal names to those of the next try; return whether there is one."""
-        for name in self._tools[tool].input_schema["properties"]:
+        """Add an argument that a refusal names to those of the next try, first one of the tool's own example; return whether
+        there is one."""
+        own = self.example(tool)
+        for name in sorted(self._tools[tool].input_schema["properties"], key=lambda name: name not in own):
             value = self._example_value(tool, name)
             if name not in wanted and is_named(name) and value is not None and self._can_fill(value):
                 wanted.append(name)

@@ -2,11 +2,13 @@
 
 from itertools import product
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 
+from baton.application.caller import Caller
 from baton.domain.access.group import RenameGroup
+from baton.domain.target.start_launch import StartLaunch
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.mcp_clients import agent, tool_result
 from tests.support.api.operation_states import call_example
@@ -54,6 +56,7 @@ async def stock_service(api: Api) -> Ids:
     await stock_access(api, ids, other)
     await stock_runs(api, ids)
     await stock_procedures(api, ids)
+    await stock_launches(api, ids)
     await stock_calibrations(api, other)
     await stock_data(api, ids)
     await stock_catalogue_entries(api, ids, other)
@@ -125,6 +128,19 @@ async def stock_procedures(api: Api, ids: Ids) -> None:
     hourly = await api.create("/schedules", {"name": "Hourly survey", "calendar": {"every": 3600}, "target": survey})
     await api.execute(f"/schedules/{hourly}/trigger")
     await api.execute(f"/schedules/{hourly}/hold", {"reason": "shutdown"})
+
+
+async def stock_launches(api: Api, ids: Ids) -> None:
+    """Launches that a person, a queue and a schedule asked for, one of which has ended."""
+    phases = [{"recipe_id": ids["recipe_id"]}]
+    answer = await api.post("/launches", {"plan_id": ids["plan_id"], "name": "Overview", "phases": phases})
+    assert answer.status_code == 201, answer.text
+    await api.execute(f"/runs/{answer.json()['run_id']}/stop", {"reason": "enough"})
+    target = {"kind": "ConductRecipe", "recipe_id": ids["recipe_id"], "name": "Darks"}
+    for by in ({"by": "queue_item", **{name: ids[name] for name in ("queue_id", "item_id")}}, {"by": "schedule"}):
+        known = by if "queue_id" in by else {**by, "schedule_id": ids["schedule_id"]}
+        author = Caller(UUID(ids["actor_id"]), UUID(SYSTEM_HTTP), new_id())
+        await api.runtime.commands.execute(StartLaunch(arranged={"target": target, **known}), author, new_id=new_id())
 
 
 async def stock_calibrations(api: Api, other: Ids) -> None:

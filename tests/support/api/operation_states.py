@@ -13,21 +13,21 @@ from baton.application.caller import Caller
 from baton.application.commands import system_batch
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
-from baton.domain.access.group_members import AddGroupMember
-from baton.domain.access.subject_binding import BindActorSubject
+from baton.domain.conduct.endings import HoldProcedure
+from baton.domain.conduct.iterations import StartProcedureIteration
+from baton.domain.conduct.progress import ConductProgress
+from baton.domain.conduct.steered_conduct import RecordProcedureOutcome
 from baton.domain.contexts import REGISTRY
 from baton.domain.data.edition import RecordEditionPublication
-from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.kernel import Command
-from baton.domain.operation.conduct.progress import ConductProgress
-from baton.domain.operation.conduct.results import ConductResult
-from baton.domain.operation.procedure.endings import HoldProcedure
-from baton.domain.operation.procedure.iterations import StartProcedureIteration
-from baton.domain.operation.procedure.procedure import HoldCause
-from baton.domain.operation.steering.steered_conduct import RecordProcedureOutcome
+from baton.domain.procedure.procedure import HoldCause
 from baton.domain.registry import Operation
 from baton.domain.shared.examples import EXAMPLES, PLACEHOLDER, fill
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.writes import Put
+from baton.domain.step.results import ConductResult
+from baton.domain.trust.group_members import AddGroupMember
+from baton.domain.trust.subject_binding import BindActorSubject
 from baton.infrastructure.wall_clock import clock, new_id
 from tests.support.api.sample_parts.data import create_camera, create_edition, create_storage
 from tests.support.api.sample_parts.federation import create_anchor, open_inbound_permit, receive_artifact

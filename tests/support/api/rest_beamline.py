@@ -43,7 +43,7 @@ async def create_plan(
     contract = {
         "name": "Imaging",
         "required_affordances": [],
-        "executor_shapes": ["METHOD"],
+        "executor_shapes": ["METHOD", "PROCEDURE"],
         "parameters_schema": parameters,
     }
     capability = await api.create("/capabilities", {"code": f"baton.capability.imaging_{mark}", **contract})

@@ -15,6 +15,7 @@ from baton.application.queries import Queries
 from baton.domain.kernel import Command, Query
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.visit import RegisterVisit
+from tests.support.application.ports import ports_of
 from tests.support.domain.world import LENIENT, OPERATOR, START, new_id
 
 SECOND = timedelta(seconds=1)
@@ -40,7 +41,7 @@ class CommandCaller:
     store: Store
     authorizer: Authorizer = field(default_factory=PermissiveAuthorizer)
     caller: Caller = field(default_factory=lambda: Caller(OPERATOR, SYSTEM_HTTP, new_id()))
-    ports: Any = field(default_factory=lambda: SimpleNamespace(deployment=lenient))
+    ports: Any = field(default_factory=lambda: ports_of(deployment=lenient))
     clock: HandSetClock = field(default_factory=HandSetClock)
     new_id: Callable[[], UUID] = new_id
 

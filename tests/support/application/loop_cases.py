@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from baton.domain.operation.conduct.conduct import ConductUntilConverged
-from baton.domain.operation.conduct.messages import ConductVerdict
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
-from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
+from baton.domain.conduct.conduct import ConductUntilConverged
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.messages import ConductVerdict
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised
 from baton.domain.run.run import RunAborted, RunHeld, RunStopped
 from tests.support.application.memory_conduct import ENDING, MemoryConduct, OpenedConduct
 from tests.support.workflows.step_json import capture, captured_value, criterion, setpoint, steered_value

@@ -28,14 +28,14 @@ from baton.domain.recipe.method import DefineMethod
 from baton.domain.recipe.plan import DefinePlan, UpdatePlanDefaultParameters
 from baton.domain.recipe.practice import DefinePractice
 from baton.domain.run.run import AbortRun, Run
-from baton.domain.run.start import StartRun
 from baton.domain.shared.refusals import ConcurrencyError
+from baton.domain.start.run_start import StartRun
 from baton.domain.supply.supply import MarkSupplyAvailable, RegisterSupply
 from baton.domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
 from baton.testing.ports import MemoryPeople, MemorySpending, ScriptedModel
 from baton.testing.store import MemoryStore, MemoryVerdictLog
 from tests.support.application.command_paths import CommandCaller, HandSetClock
-from tests.support.application.store_and_world import ports_of, store_of_world
+from tests.support.application.store_and_world import store_of_world, world_ports
 from tests.support.domain.assets import LUMEN
 from tests.support.domain.language_models import entry
 from tests.support.domain.run_beamline import DEFAULTS, SEARCHED, Beamline, beamline
@@ -128,7 +128,7 @@ class MemoryAgents:
 
     def __post_init__(self) -> None:
         authorizer = PolicyAuthorizer(self.store, MemoryVerdictLog(self.store))
-        ports = ports_of(self.line.world)
+        ports = world_ports(self.line.world)
         self.people = CommandCaller(self.store, authorizer, Caller.system(new_id()), ports, self.clock)
         self.client = AgentClient(self.people.commands)
         spending, people = self.spending or MemorySpending(self.store), MemoryPeople(self.store)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -24,9 +23,8 @@ from baton.application.control import Control, Timekeeper
 from baton.application.plant import ControlRoute, SimulatedMotor, Substrate
 from baton.application.ports import Authorizer, Batch, CommandResult, FoldedStanding, StreamAppend
 from baton.application.unit_of_work import decode_event
-from baton.domain.kernel import Call, Command, Event
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.conduct.messages import (
+from baton.domain.conduct.conduct import ConductProcedure
+from baton.domain.conduct.messages import (
     ConductEnd,
     ConductOutcome,
     ConductRequest,
@@ -39,12 +37,10 @@ from baton.domain.operation.conduct.messages import (
     StepRequest,
     lifecycle_failure,
 )
-from baton.domain.operation.conduct.progress import ConductProgress
-from baton.domain.operation.conduct.results import Failure, Measured
-from baton.domain.operation.procedure.activity_logbook import Activity
-from baton.domain.operation.procedure.procedure import Procedure, ProcedureIterationStarted
-from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
-from baton.domain.operation.steering.steering import SELECTABLE
+from baton.domain.conduct.progress import ConductProgress
+from baton.domain.kernel import Call, Command, Event
+from baton.domain.procedure.activity_logbook import Activity
+from baton.domain.procedure.procedure import Procedure, ProcedureIterationStarted
 from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
 from baton.domain.recipe.method import MethodDefined
 from baton.domain.recipe.plan import PlanDefined
@@ -53,6 +49,9 @@ from baton.domain.recipe.recipe import DefineRecipe
 from baton.domain.safety.clearance import CURRENT, ClearanceActivated, ClearanceRegistered, binding_keys
 from baton.domain.safety.hazards import RecordBinding
 from baton.domain.shared.writes import Enlist
+from baton.domain.start.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.steering.steering import SELECTABLE
+from baton.domain.step.results import Failure, Measured
 from baton.domain.trust.authorization import Access, AuthzResult, deny
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.compute.in_memory import SimulatedCompute
@@ -63,6 +62,7 @@ from baton.infrastructure.decide.configured import ConfiguredDeciders
 from baton.infrastructure.plugins import ActionRegistry
 from baton.testing.ledger import MemoryLedger
 from baton.testing.store import MemoryStore
+from tests.support.application.ports import ports_of
 from tests.support.domain.lifecycles.run import run_started
 from tests.support.domain.world import OPERATOR, new_id
 from tests.support.fast_clock import LoopTime
@@ -173,6 +173,7 @@ class MemoryConduct:
     taken_for_done: set[UUID] = field(default_factory=set)
     """The rows of steps that nobody did, so that a later one can be tried."""
     monitored_enclosures: set[str] = field(default_factory=set)
+    monitored_supplies: set[str] = field(default_factory=set)
     caller: Caller = field(default_factory=lambda: Caller(OPERATOR, SYSTEM_HTTP, new_id()))
     make_ledger: Callable[[MemoryStore, LoopTime], Ledger] = MemoryLedger
 
@@ -186,11 +187,12 @@ class MemoryConduct:
 
     def ports(self) -> Any:
         own = (self.actuation_kind, self.completed_step_count, self.deployment, self.monitor_term)
-        return SimpleNamespace(**{**vars(PORTS), **{port.__name__: port for port in own}})
+        return ports_of(PORTS, **{port.__name__: port for port in own})
 
     async def deployment(self) -> Any:
-        facts = await PORTS.deployment()
+        facts = await PORTS.deployment.deployment()
         facts.monitored_enclosures = frozenset(self.monitored_enclosures)
+        facts.monitored_supplies = frozenset(self.monitored_supplies)
         return facts
 
     async def monitor_term(self, enclosure_names: Sequence[str]) -> int | None:

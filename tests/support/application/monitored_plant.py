@@ -34,7 +34,7 @@ from baton.domain.enclosure.enclosure import (
     enclosure_key,
 )
 from baton.domain.kernel import Command
-from baton.domain.supply.supply import ADDRESSES, RegisterSupply, address_key
+from baton.domain.supply.supply import ADDRESSES, RegisterSupply, SupplyContact, address_key
 from baton.domain.trust.conduit import ConduitVerdict
 from baton.domain.trust.policy import Policy
 from baton.infrastructure.control.simulator import Simulator
@@ -43,6 +43,7 @@ from baton.infrastructure.postgres.projections import Projector
 from baton.infrastructure.wall_clock import clock, new_id
 from baton.testing.ports import MemoryEngine
 from baton.testing.store import MemoryStore, MemoryVerdictLog
+from tests.support.application.ports import ports_of
 from tests.support.domain.world import LENIENT
 
 HUTCH, PERMIT = "Imaging hutch B", "PSS:B:PERMIT"
@@ -86,6 +87,12 @@ class MonitoredRecord(ABC):
     async def supply(self, **address: Any) -> UUID | None:
         registration = RegisterSupply(**{"kind": "cryogen", "name": "Nitrogen", "facility_code": "facility", **address})
         return await self._holder(ADDRESSES, address_key(registration))
+
+    async def supply_contact(self, **address: Any) -> Any:
+        """Return when a supply was last observed."""
+        async with self.store.session() as session:
+            rows: Any = await session.records(SupplyContact, {"supply_id": await self.supply(**address)})
+        return rows[0].contacted_at if rows else None
 
     async def supply_events(self, **address: Any) -> list[str]:
         """Return the types of everything recorded of a supply, oldest first."""
@@ -195,7 +202,7 @@ async def seeded_memory(*, enforced: bool = False) -> MemoryRecord:
     async def deployment() -> Any:
         return SimpleNamespace(**LENIENT, **facts)
 
-    ports: Any = SimpleNamespace(deployment=deployment)
+    ports = ports_of(deployment=deployment)
     commands = Commands(store, authorizer, clock, new_id, ports)
     queries = Queries(store, authorizer, clock, new_id, ports)
     return MemoryRecord(store, Service(commands, queries, authorizer, MemoryEngine(), {}))

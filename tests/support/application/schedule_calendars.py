@@ -8,10 +8,10 @@ from uuid import UUID
 
 from baton.application.ports import CalendarEntry, CalendarRefusedError, CalendarView, Clock, EngineUnavailableError
 from baton.application.schedules.schedule_reconciliation import ScheduleReconciler, entry_of
-from baton.domain.operation.schedule.calendar import EveryCalendar
-from baton.domain.operation.schedule.schedule import DefineSchedule, Schedule, ScheduleChange
 from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability
 from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.schedule.calendar import EveryCalendar
+from baton.domain.schedule.schedule import DefineSchedule, Schedule, ScheduleChange
 from baton.testing.ports import MemoryCalendars
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import CommandCaller, new_id

@@ -5,7 +5,6 @@ Both must decide the same; then the stored streams, claims, look-ups and rows mu
 
 import asyncio
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from baton.domain.kernel import Call, Command
 from baton.domain.shared.refusals import Conflict, Refusal
 from baton.domain.shared.writes import Claim, Enlist, Put
 from baton.testing.store import MemoryStore
+from tests.support.application.ports import ports_of
 from tests.support.domain.world import World, new_id
 
 M = TypeVar("M", bound=MemoryStore)
@@ -70,7 +70,7 @@ class StoreAndWorld:
             PermissiveAuthorizer(),
             lambda: call.now,
             lambda: ids.pop() if ids else new_id(),
-            ports_of(self.world),
+            world_ports(self.world),
         )
         caller = Caller(call.principal_id, call.surface_id, call.correlation_id)
         return self.loop.run_until_complete(commands.execute(command, caller, target_id=on))
@@ -109,7 +109,7 @@ def store_of_world(world: World, kind: type[M] = MemoryStore) -> M:  # type: ign
     return store
 
 
-def ports_of(world: World) -> Any:
+def world_ports(world: World) -> Any:
     """The ports of a world, as the command path asks them."""
 
     def port_of(name: str) -> Any:
@@ -119,7 +119,7 @@ def ports_of(world: World) -> Any:
 
         return answer_port
 
-    return SimpleNamespace(**{name: port_of(name) for name in world.ports})
+    return ports_of(**{name: port_of(name) for name in world.ports})
 
 
 def store_contents(store: MemoryStore) -> Any:

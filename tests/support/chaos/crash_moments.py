@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.procedure.procedure import ProcedureStatus
 from tests.support.chaos.stuck_worker import StuckMoment
 
 COMPLETED, ABORTED, HELD, RUNNING = (

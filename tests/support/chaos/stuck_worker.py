@@ -22,11 +22,11 @@ from baton.application.settings import Settings
 from baton.cli import worker as wiring
 from baton.cli.composition.runtime import Runtime
 from baton.cli.worker import build_worker
+from baton.domain.conduct.messages import StepPlace
+from baton.domain.conduct.progress import WaitingFor
+from baton.domain.conduct.steered_conduct import RecordProcedureOutcome
 from baton.domain.kernel import Command
-from baton.domain.operation.conduct.messages import StepPlace
-from baton.domain.operation.conduct.progress import WaitingFor
-from baton.domain.operation.procedure.activity_logbook import Activity
-from baton.domain.operation.steering.steered_conduct import RecordProcedureOutcome
+from baton.domain.procedure.activity_logbook import Activity
 from baton.infrastructure.compute.local_process import configured_compute
 from baton.infrastructure.control.routes import open_control
 from baton.infrastructure.plugins import ActionRegistry

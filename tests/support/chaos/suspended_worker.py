@@ -21,8 +21,8 @@ from baton.application.settings import Settings
 from baton.cli import worker as wiring
 from baton.cli.composition.runtime import Runtime
 from baton.cli.worker import build_worker
-from baton.domain.operation.procedure.activity_logbook import Activity
-from baton.infrastructure.control import channel_access
+from baton.domain.procedure.activity_logbook import Activity
+from baton.infrastructure.control import routes
 from baton.infrastructure.control.caproto_client import CaprotoClient
 from baton.infrastructure.control.channel_access import ChannelInfo, ChannelProperties, ChannelSample
 from baton.infrastructure.control.routes import open_control
@@ -157,7 +157,7 @@ async def run(plan: Mapping[str, str]) -> None:
     """Work until killed."""
     settings, suspension = Settings(), Suspension(plan)
     with (
-        patch.object(channel_access, "installed_client", lambda: SuspendingClient(suspension)),
+        patch.object(routes, "channel_access_client", lambda: SuspendingClient(suspension)),
         patch.object(wiring, "PostgresLedger", lambda store: SuspendingLedger(store, suspension)),
     ):
         async with Runtime(settings) as runtime, open_control(settings) as control:

@@ -12,22 +12,22 @@ from uuid import UUID
 import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.equipment.asset_tree import RegisterAsset
-from baton.domain.kernel import Command
-from baton.domain.operation.conduct.conduct import (
+from baton.domain.conduct.conduct import (
     ConductFromProcedure,
     ConductOrHoldProcedure,
     ConductProcedure,
     ConductUntilConverged,
 )
-from baton.domain.operation.conduct.messages import conduct_workflow_id
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
-from baton.domain.operation.steering.steered_conduct import (
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.messages import conduct_workflow_id
+from baton.domain.conduct.steered_conduct import (
     AdviseProcedure,
     ConductUntilAdvised,
     ConductUntilAdvisedFrom,
     GetProcedureSteering,
 )
+from baton.domain.equipment.asset_tree import RegisterAsset
+from baton.domain.kernel import Command
 from tests.support.chaos.crash_moments import TAKEN_UP, CrashCase, OpeningCommand, StepInQuestion
 from tests.support.chaos.stuck_worker import ACTIONS, run_stuck_worker
 from tests.support.forked_commands import forked_process

@@ -13,10 +13,10 @@ from uuid import uuid4
 from baton.client import Baton
 from baton.infrastructure.plugins import BUILT_IN, ActionRegistry
 from tests.support.forked_commands import forked_command
-from tests.support.service import running_api
+from tests.support.service import Api, running_api
 from tests.support.stack import clean_environment, run_baton
 from tests.support.workflows.conduct_service import PAUSE, SIGNALS, PausingAction
-from tests.support.workflows.conduct_stack import open_conduct_stack
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
 from tests.support.workflows.step_json import setpoint
 
 PLAN, RECIPE, UNIT, CAMERA, SUBJECT = "Spring block", "Quick scan", "Tomography", "Camera", "Bar 7"
@@ -33,9 +33,14 @@ PARAMETERS = {
 class DailyService:
     """The service of a small beamline, and the commands of a person who works there."""
 
-    url: str
+    api: Api
     config: Path
     pauses: PausingAction
+    stack: ConductStack
+
+    @property
+    def url(self) -> str:
+        return self.api.base_url
 
     @property
     def environment(self) -> dict[str, str]:
@@ -110,9 +115,9 @@ async def open_daily_service(database_url: str, temporal_address: str, config: P
     pauses = PausingAction()
     furniture = {"simulated_signals": SIGNALS, "actions": ActionRegistry({**BUILT_IN, "pause": pauses})}
     async with (
-        open_conduct_stack(database_url, temporal_address, **furniture),
+        open_conduct_stack(database_url, temporal_address, **furniture) as stack,
         running_api(database_url, temporal_address=temporal_address) as api,
     ):
         with Baton(api.base_url) as client:
             await asyncio.to_thread(build_beamline, client)
-        yield DailyService(api.base_url, config, pauses)
+        yield DailyService(api, config, pauses, stack)

@@ -7,15 +7,24 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ALONE = (
     *("--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"),
-    *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-quic", "--disable-sync"),
 )
-TIMEOUT_MILLISECONDS = 60_000
+TIMEOUT_MILLISECONDS = 120_000
+"""How long a page may take on a busy machine."""
+expect.set_options(timeout=TIMEOUT_MILLISECONDS)
+IN_A_BROWSER = [
+    pytest.mark.server,
+    pytest.mark.skipif(BROWSER is None, reason="there is no browser on this machine; install chromium"),
+    pytest.mark.timeout(600),
+]
+"""What marks the modules whose tests look at pages."""
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures" / "console"
 """Where the pictures of the documentation are; `TAKE_PICTURES=1 pytest --soak tests/console -k accessible` takes them."""
 DESK, PHONE, WALL = (1440, 900), (390, 844), (1920, 1080)
@@ -23,11 +32,11 @@ SERIOUS = frozenset({"serious", "critical"})
 
 
 @asynccontextmanager
-async def open_browser() -> AsyncIterator[Browser]:
+async def open_browser(*options: str) -> AsyncIterator[Browser]:
     """Chromium, until the end of the block."""
     assert BROWSER is not None
     async with async_playwright() as started:
-        browser = await started.chromium.launch(executable_path=BROWSER, args=list(ALONE))
+        browser = await started.chromium.launch(executable_path=BROWSER, args=[*ALONE, *options])
         try:
             yield browser
         finally:
@@ -117,10 +126,17 @@ async def submit_dialog(page: Page, button: str, **fields: str) -> None:
     await expect(dialog).to_be_hidden()
 
 
+HIDE_DIRECTORIES = """() => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replace(/file:\\S*\\/files\\//g, "file:///data/");
+}"""  # Where the files of a test are is nothing to look at.
+
+
 async def take_pictures(page: Page, name: str) -> None:
     """Take the pictures of the documentation of a page in both themes and on a phone, where they are asked for."""
     if not os.environ.get("TAKE_PICTURES"):
         return
+    await page.evaluate(HIDE_DIRECTORIES)
     for theme in ("light", "dark"):
         await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         await page.screenshot(path=PICTURES / f"{name}-{theme}.png", animations="disabled")

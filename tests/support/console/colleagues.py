@@ -13,6 +13,11 @@ from tests.support.console.console_stack import CONDUIT, MIRA, ConsoleStack
 NOOR, TIDIER = "Noor Haddad", "Night tidier"
 ASKED_FOR = ["EnterAssetMaintenance", "StartRun"]
 OWN = ["WithdrawProposal", "ReadEventTexts"]
+CONDUCTING = [
+    *("Launch", "RegisterProcedureFromRecipe", "ConductRun", "ConductProcedure", "CompleteRun", "AbortRun", "HoldRun"),
+    *("CompleteProcedure", "AbortProcedure", "HoldProcedure"),
+]
+"""What a launch of a plan takes beside the start of its run."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ def employ_colleagues(console: ConsoleStack) -> Colleagues:
         provider.people[subject] = name
     place = {"conduit_id": CONDUIT, "surface_id": REST, "permitted_principal_ids": [noor, agent]}
     client.define_policy(name="Looking", **place, permitted_commands=OWN, permitted_command_sets=["queries"])
+    own = {**place, "permitted_principal_ids": [noor]}
+    client.define_policy(name="Conducting", **own, permitted_commands=CONDUCTING)
     approval = {"groups": [group_id], "expires_after": 8 * 3600}
     client.define_policy(name="Only together", **place, permitted_commands=ASKED_FOR, approval=approval)
     agent_client, noor_client = (Baton(console.url, provider.token(subject)) for subject in ("tidier", "noor"))

@@ -23,6 +23,7 @@ PLANT = [
     {"kind": "detector", "address": "bl7:cam1"},
     {"kind": "peak", "address": "bl7:sharpness", "centres": {"bl7:rotary.RBV": 120}, "width": 90, "height": 100},
     {"kind": "signal", "address": "bl7:door", "value": 0},
+    {"kind": "signal", "address": "bl7:shutter", "value": 1},
 ]
 MIRA, LENA = "Mira Okafor", "Lena Brandt"
 

@@ -13,7 +13,7 @@ from uuid_utils.compat import uuid7
 from baton.client import Baton
 from tests.support.infrastructure.pictures import write_array
 
-APPROVAL = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": "2026-05-20T10:00:00Z"}
+APPROVAL = {"role": "BeamlineScientist", "decision": "Approved"}
 
 
 def furnish(client: Baton, run_id: UUID, files: Path) -> None:
@@ -40,7 +40,7 @@ def furnish(client: Baton, run_id: UUID, files: Path) -> None:
     in_review = client.register_clearance(title="Cryostream at 100 K", risk_band="Yellow", **form).clearance_id
     client.submit_clearance(in_review)
     client.start_clearance_review(in_review, first_reviewer_role="BeamlineScientist")
-    client.append_clearance_review_step(in_review, step_index=0, **APPROVAL)
+    client.append_clearance_review_step(in_review, step_index=0, decided_at=datetime.now(UTC), **APPROVAL)
     client.register_clearance(title="Laser alignment", **form)
     target = {"kind": "ConductRecipe", "recipe_id": client.recipes["Wait, then acquire"].id, "name": "Darks {fired_at}"}
     for name, cron in (("Nightly darks", "0 2 * * *"), ("Morning alignment", "30 6 * * 1-5")):
@@ -75,6 +75,7 @@ def describe_run(client: Baton, run_id: UUID) -> None:
 def describe_data(client: Baton, run_id: UUID, files: Path) -> None:
     """Put a scan, what was made of it, and a copy of it on record; the files are there."""
     storage = client.register_supply(kind="Storage", name="Disk of beamline 7", facility_code="facility").supply_id
+    client.mark_supply_available(storage, reason="mounted")
     taken = describe_file(write_array(files / "scan_0042.h5", [bar_from_the_side(angle) for angle in range(3)]))
     scan = client.register_dataset(name="scan_0042.h5", producing_run_id=run_id, **taken).dataset_id
     made = describe_file(write_array(files / "slice_0042.h5", bar_cut_through()))

@@ -79,6 +79,22 @@ class PageSource(HTMLParser):
         """Return the value of the first field with this name."""
         return next(element.get("value") for element in self.elements if element.get("name") == name)
 
+    def filled_in(self) -> dict[str, str]:
+        """Return what a browser sends of the fields of a page with one form, as they are filled in."""
+        found, select = {}, ""
+        for element in self.elements:
+            name = element.get("name")
+            match element.tag:
+                case "input" if name and (element.get("type") != "checkbox" or "checked" in element.attributes):
+                    found[name] = element.get("value")
+                case "textarea":
+                    found[name] = element.text
+                case "select":
+                    select = name
+                case "option" if "selected" in element.attributes:
+                    found[select] = element.get("value")
+        return found
+
     def faults(self) -> Iterator[str]:
         """Yield what a page may not hold under its policy: anything inline, and anything of another origin."""
         for element in self.elements:

@@ -17,6 +17,7 @@ SHOWN_ONLY = {
     "sh": "what starts the service or runs the tests, which the tests do in ways of their own",
 }
 EXECUTED_ELSEWHERE = {
+    Path("docs/changing-events.md"): "tests/documents/test_changing_events.py runs its programs",
     Path("docs/extending.md"): "tests/documents/test_extending.py runs its programs",
     Path("docs/developing.md"): "tests/documents/test_developing.py runs its programs",
 }

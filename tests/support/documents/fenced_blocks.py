@@ -70,11 +70,11 @@ def code_of(page: Path) -> dict[str, list[str]]:
     return dict(found)
 
 
-def prose_of(page: Path) -> str:
-    """A page without its blocks of code; drawings stay."""
+def prose_of(page: Path, *, with_drawings: bool = True) -> str:
+    """A page without its blocks of code; drawings stay unless they are unwanted."""
     lines = (ROOT / page).read_text().splitlines()
     for block in blocks_of(page):
-        if block.kind != "text":
+        if block.kind != "text" or not with_drawings:
             lines[block.first : block.first + len(block.lines)] = [""] * len(block.lines)
     return "\n".join(lines)
 

@@ -13,15 +13,15 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from baton.domain.calibration.calibration import Calibration
-from baton.domain.calibration.publication import (
+from baton.domain.facility.facility import Facility
+from baton.domain.federation.permit import Permit
+from baton.domain.federation.publication import (
     CalibrationPublication,
     artifact_bytes,
     bytes_hash,
     published_bytes,
     with_signature,
 )
-from baton.domain.federation.facility import Facility
-from baton.domain.federation.permit import Permit
 from baton.domain.federation.received_artifact import ArtifactReference, ReceiveArtifact, RecordReception, artifact_id_of
 from baton.domain.kernel import Event
 from baton.domain.shared.canonical import canonical_json

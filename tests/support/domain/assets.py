@@ -12,10 +12,10 @@ from baton.domain.equipment.fixture import FixtureRegistered, SlotBinding
 from baton.domain.equipment.frame import RegisterFrame
 from baton.domain.equipment.model import DefineModel
 from baton.domain.equipment.mount import InstallAsset, RegisterMount
-from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.operation.steering.steering import offered_deciders
+from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.reads import Read, Reads
 from baton.domain.shared.schema import DIALECT
+from baton.domain.steering.steering import offered_deciders
 from tests.support.domain.world import LENIENT, World, new_id
 from tests.support.workflows.step_json import PROGRAMS
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from baton.domain.access.actor import ActorKind, ActorRegistered
 from baton.domain.calibration.calibration import AppendCalibrationRevision, DefineCalibration
-from baton.domain.calibration.publication import PublishCalibrationRevision
+from baton.domain.federation.publication import PublishCalibrationRevision
 from tests.support.domain.peers import credential, federated_world, permit, site
 from tests.support.domain.world import OPERATOR, World, new_id
 

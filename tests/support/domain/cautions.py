@@ -6,7 +6,7 @@ from uuid import UUID
 from baton.domain.caution.caution import Caution, RegisterCaution, SupersedeCaution
 from baton.domain.equipment.asset import AssetRegistered
 from baton.domain.kernel import Event
-from baton.domain.operation.procedure.procedure import ProcedureRegistered
+from baton.domain.procedure.procedure import ProcedureRegistered
 from tests.support.domain.world import World
 
 DRIFT = "Rotation drifts in the first ten minutes after homing"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from baton.domain.federation.facility import RegisterFacility
+from baton.domain.facility.facility import RegisterFacility
 from baton.domain.safety.clearance import (
     ActivateClearance,
     AmendClearance,

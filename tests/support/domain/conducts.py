@@ -6,23 +6,23 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from baton.domain.kernel import Command
-from baton.domain.operation.conduct.conduct import (
+from baton.domain.conduct.conduct import (
     ConductFromProcedure,
     ConductOrHoldProcedure,
     ConductProcedure,
     ConductUntilConverged,
 )
-from baton.domain.operation.conduct.progress import ConductProgress, FilledSlot, OpenedConduct, WaitingFor
-from baton.domain.operation.conduct.results import ConductResult, Failure, Measured
-from baton.domain.operation.procedure.endings import (
+from baton.domain.conduct.endings import (
     AbortProcedure,
     CompleteProcedure,
     HoldProcedure,
     RecordConductEnd,
     TruncateProcedure,
 )
-from baton.domain.operation.procedure.procedure import (
+from baton.domain.conduct.progress import ConductProgress, FilledSlot, OpenedConduct, WaitingFor
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
+from baton.domain.kernel import Command
+from baton.domain.procedure.procedure import (
     ABORTED,
     COMPLETED,
     HELD,
@@ -33,11 +33,11 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureOutcomeRecorded,
     ProcedureStatus,
 )
-from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
-from baton.domain.operation.procedure.start import ResumeProcedure
-from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
 from baton.domain.recipe.capability import CODE_PREFIX
 from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.start.procedure_start import ResumeProcedure
+from baton.domain.start.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.step.results import ConductResult, Failure, Measured
 from tests.support.domain.templates import capability
 from tests.support.domain.world import World, new_id
 from tests.support.workflows.step_json import capture, check, criterion, setpoint, steered_value

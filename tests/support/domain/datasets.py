@@ -9,7 +9,7 @@ from baton.domain.data.dataset import Dataset, PromoteDataset, RegisterDataset
 from baton.domain.data.distribution import Distribution, DistributionVerified, RegisterDistribution
 from baton.domain.data.lineage import Lineage, LineageDirection, LineageNode
 from baton.domain.kernel import Event
-from baton.domain.operation.procedure.procedure import ProcedureRegistered
+from baton.domain.procedure.procedure import ProcedureRegistered
 from baton.domain.supply.supply import RegisterSupply
 from tests.support.domain.assets import LUMEN, facility_world
 from tests.support.domain.lifecycles.run import run_started

@@ -11,9 +11,8 @@ from baton.domain.data.edition import (
     RegisterEdition,
     SealEdition,
 )
-from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.shared.citation import Citation
-from baton.domain.shared.ports import MintedIdentifier
+from baton.domain.shared.citation import Citation, MintedIdentifier
+from baton.domain.shared.identifiers import ExternalIdScheme
 from tests.support.domain.assets import LUMEN
 from tests.support.domain.datasets import data_world, promoted_dataset, registered_copy, storage
 from tests.support.domain.world import World

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+from baton.domain.facility.facility import RegisterFacility
 from baton.domain.federation.credential import RegisterCredential
-from baton.domain.federation.facility import RegisterFacility
 from baton.domain.federation.permit import ActivatePermit, DefinePermit
 from tests.support.domain.world import START, World, new_id
 

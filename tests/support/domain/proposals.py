@@ -8,9 +8,9 @@ from uuid import UUID
 
 from baton.domain.access.actor import ActorKind, ActorRegistered
 from baton.domain.access.group import DefineGroup
-from baton.domain.access.group_members import AddGroupMember
 from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.conduit import ConduitDefined
+from baton.domain.trust.group_members import AddGroupMember
 from baton.domain.trust.policy import Approval, DefinePolicy
 from baton.domain.trust.proposal import ApproveProposal, ExpireProposal, OpenProposal, Proposal, RecordProposalOutcome
 from baton.domain.trust.proposal_basis import ProposalBasis

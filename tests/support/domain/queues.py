@@ -3,9 +3,9 @@
 from typing import Any
 from uuid import UUID
 
-from baton.domain.operation.queue.item_records import BlockQueueItem, EndQueueItem, RefuseQueueItem, StartQueueItem
-from baton.domain.operation.queue.items import QueueItem, find_item
-from baton.domain.operation.queue.queue import AddQueueItems, OpenQueue, Queue
+from baton.domain.queue.item_records import BlockQueueItem, EndQueueItem, RefuseQueueItem, StartQueueItem
+from baton.domain.queue.items import QueueItem, find_item
+from baton.domain.queue.queue import AddQueueItems, OpenQueue, Queue
 from tests.support.domain.assets import root
 from tests.support.domain.conducts import Raw
 from tests.support.domain.schedules import darks, recipe

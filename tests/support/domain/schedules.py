@@ -4,14 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from baton.domain.operation.schedule.schedule import (
-    DefineSchedule,
-    RecordScheduleFiring,
-    RecordScheduleFiringRefusal,
-    Schedule,
-)
 from baton.domain.recipe.capability import CODE_PREFIX
 from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.schedule.schedule import DefineSchedule, RecordScheduleFiring, RecordScheduleFiringRefusal, Schedule
 from tests.support.domain.conducts import CLOSE_SHUTTER, STEPS, Raw
 from tests.support.domain.templates import capability
 from tests.support.domain.world import World, new_id

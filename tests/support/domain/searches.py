@@ -6,8 +6,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from baton.domain.operation.conduct.results import Measured
-from baton.domain.operation.steering.steering import (
+from baton.domain.steering.steering import (
     SteeringAdvice,
     SteeringAxis,
     SteeringBudget,
@@ -17,6 +16,7 @@ from baton.domain.operation.steering.steering import (
     SteeringSpace,
     SteeringVerdict,
 )
+from baton.domain.step.results import Measured
 
 PROCEDURE = UUID("0197a100-0000-7000-8000-0000000000f0")
 SHARPNESS = "sharpness"

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from baton.domain.federation.facility import RegisterFacility
+from baton.domain.facility.facility import RegisterFacility
 from baton.domain.recipe.capability import DefineCapability
 from baton.domain.recipe.method import DefineMethod
 from baton.domain.recipe.practice import DefinePractice

@@ -33,14 +33,22 @@ from baton.domain.shared.reads import (
     Rows,
     RunInThread,
     Streams,
+    Suppose,
 )
 from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.units import UnitPolicy
 from baton.domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
 from baton.domain.trust.authorization import Access
 from baton.domain.trust.surface import SYSTEM_HTTP
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
-LENIENT = {"clearance_four_eyes": False, "policies_enforced": False, "unowned_signals_allowed": True, "action_signals": {}}
+LENIENT = {
+    "clearance_four_eyes": False,
+    "policies_enforced": False,
+    "unowned_signals_allowed": True,
+    "action_signals": {},
+    "unit_policy": UnitPolicy.CONVERT,
+}
 """What a deployment for development does not ask for."""
 START = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)
 
@@ -151,12 +159,18 @@ class World:
         return state
 
     def fulfil(self, reads: Reads[Any]) -> Any:
-        """Run a generator of reads to its result."""
+        """Run a generator of reads to its result; what it supposes to be written is in a copy that the rest reads."""
+        world: World = self
         try:
             request = next(reads)
             while True:
+                if isinstance(request, Suppose):
+                    world = replace(world.copy(), now=request.at)
+                    world.apply(request.also.outcome, request.also.id)
+                    request = reads.send(None)
+                    continue
                 try:
-                    answer = self._read(request)
+                    answer = world._read(request)
                 except Refusal as refusal:
                     request = reads.throw(refusal)
                 else:

@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from baton.domain.operation.conduct.frames import LedgerPosition, LedgerRow, Outline, StreamRow
-from baton.domain.operation.conduct.messages import Mark
-from baton.domain.operation.conduct.results import ConductResult
-from baton.domain.operation.procedure.procedure import ProcedureConducted, ProcedureIterationEnded, ProcedureIterationStarted
+from baton.domain.conduct.frames import LedgerPosition, LedgerRow, Outline, StreamRow
+from baton.domain.conduct.messages import Mark
+from baton.domain.procedure.procedure import ProcedureConducted, ProcedureIterationEnded, ProcedureIterationStarted
+from baton.domain.step.results import ConductResult
 from tests.support.domain.world import new_id
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)

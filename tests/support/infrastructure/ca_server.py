@@ -84,11 +84,13 @@ class Server:
         self.context.CircuitClass = Circuit
 
     async def set(self, address: str, value: Any, **said: Any) -> None:
-        """Give a signal this value, and make it first if need be."""
+        """Give a signal this value and, where it is said, this unit; make it first if need be."""
         channel = self.channels.get(address)
         if channel is None:
             channel = self.channels[address] = make_channel(value, said)
             channel.address = address
+        elif "units" in said:
+            channel._data["units"] = said["units"]
         stamp = said.get("timestamp")
         alarm = {
             "status": caproto.AlarmStatus[said.get("status") or "NO_ALARM"],

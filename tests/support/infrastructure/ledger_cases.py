@@ -9,17 +9,18 @@ from uuid import UUID
 
 from baton.application.conduct.ledger import BeginRequest, Ledger
 from baton.application.ports import Batch, StreamAppend
+from baton.domain.conduct.conduct import ConductFromProcedure, ConductProcedure
+from baton.domain.conduct.endings import HoldProcedure
+from baton.domain.conduct.messages import Mark, StepPlace
+from baton.domain.conduct.progress import ConductProgress
 from baton.domain.kernel import Call, Event
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
-from baton.domain.operation.conduct.messages import Mark, StepPlace
-from baton.domain.operation.conduct.progress import ConductProgress
-from baton.domain.operation.conduct.results import ConductResult
-from baton.domain.operation.procedure.activity_logbook import Activity
-from baton.domain.operation.procedure.endings import HoldProcedure
-from baton.domain.operation.procedure.registration import RegisterProcedure
-from baton.domain.operation.steering.steering import SELECTABLE
+from baton.domain.procedure.activity_logbook import Activity
+from baton.domain.start.registration import RegisterProcedure
+from baton.domain.steering.steering import SELECTABLE
+from baton.domain.step.results import ConductResult
 from baton.domain.trust.surface import SYSTEM_HTTP
 from tests.support.application.command_paths import OPERATOR, CommandCaller
+from tests.support.application.ports import ports_of
 from tests.support.domain.lifecycles.run import run_started
 from tests.support.domain.world import LENIENT, START, new_id
 from tests.support.workflows.step_json import PROGRAMS
@@ -52,7 +53,7 @@ async def no_step_done(conduct_id: UUID) -> int:
     return 0
 
 
-PORTS: Any = SimpleNamespace(deployment=deployment, actuation_kind=nothing_done, completed_step_count=no_step_done)
+PORTS: Any = ports_of(deployment=deployment, actuation_kind=nothing_done, completed_step_count=no_step_done)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class MemoryPublisher:
     async def send(self, receipt_id: UUID, artifact: bytes) -> None:
         self.artifacts.setdefault(receipt_id, artifact)
 
-    async def read(self, receipt_id: UUID) -> bytes | None:
+    async def published_artifact(self, receipt_id: UUID) -> bytes | None:
         return self.artifacts.get(receipt_id)
 
 

@@ -18,13 +18,13 @@ from baton.application.settings import Settings
 from baton.application.unit_of_work import decode_event
 from baton.cli.composition.runtime import Runtime
 from baton.cli.worker import build_worker, open_conduct_engine
+from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus
 from baton.domain.kernel import Command, Event, Query
-from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.procedure.procedure import Procedure, ProcedureStatus
-from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.procedure.procedure import Procedure, ProcedureStatus
 from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
 from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.start.registration import RegisterProcedure, RegisterProcedureFromRecipe
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.control.routes import RoutedControl
 from baton.infrastructure.control.simulator import Simulator, simulated_plant
@@ -111,13 +111,13 @@ class ConductStack:
         assert executed.body is not None
         return UUID(executed.body["procedure_id"])
 
-    async def register_from_recipe(self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), **fields: Any) -> UUID:
-        """Register a procedure from a recipe of these steps, and return its id."""
-        shapes = frozenset({ExecutorShape.PROCEDURE})
+    async def register_from_recipe(
+        self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), schema: Any = None, **fields: Any
+    ) -> UUID:
+        """Register a procedure from a recipe of these steps, with parameters of this schema; return its id."""
+        contract = {"required_affordances": frozenset(), "executor_shapes": frozenset({ExecutorShape.PROCEDURE})}
         code = f"{CODE_PREFIX}{new_id()}"
-        capability = await self.do(
-            DefineCapability(code=code, name="Task", required_affordances=frozenset(), executor_shapes=shapes)
-        )
+        capability = await self.do(DefineCapability(code=code, name="Task", parameters_schema=schema, **contract))
         asked = {"name": "steps", "capability_id": (capability.body or {})["capability_id"]}
         recipe = await self.do(DefineRecipe(**asked, steps=tuple(steps), closing_steps=tuple(closing_steps)))
         task = {"name": "Alignment", "kind": "alignment", "recipe_id": (recipe.body or {})["recipe_id"], **fields}

@@ -14,15 +14,8 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 from baton.application.conduct.compute import JobSpec, JobStatus
 from baton.application.conduct.ledger import BeginRequest, BeginResult
 from baton.application.control import WRITE_TIMEOUT, Control, Fence, Reading, always_open
-from baton.domain.operation.conduct.messages import (
-    JobRequest,
-    PassRequest,
-    StartPassRequest,
-    StepPlace,
-    StepRequest,
-    StretchRequest,
-)
-from baton.domain.operation.procedure.activity_logbook import Activity
+from baton.domain.conduct.messages import JobRequest, PassRequest, StartPassRequest, StepPlace, StepRequest, StretchRequest
+from baton.domain.procedure.activity_logbook import Activity
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.postgres.ledger import PostgresLedger

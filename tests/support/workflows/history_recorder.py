@@ -33,24 +33,24 @@ from baton.cli.worker import WORKFLOWS
 from baton.domain.agent.caution_proposal import ProposalOrder
 from baton.domain.agent.conclusions import ConclusionOrder
 from baton.domain.agent.rule_agents import DuePage
-from baton.domain.data.attestation import AttestDistributions
-from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
-from baton.domain.equipment.asset_tree import RegisterAsset
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure, ConductUntilConverged
-from baton.domain.operation.conduct.control_signals import ReadSignals
-from baton.domain.operation.conduct.messages import conduct_workflow_id
-from baton.domain.operation.conduct.results import Measured
-from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
-from baton.domain.operation.procedure.procedure import ProcedureStatus
-from baton.domain.operation.queue.messages import queue_workflow_id
-from baton.domain.operation.steering.steered_conduct import (
+from baton.domain.conduct.conduct import ConductFromProcedure, ConductProcedure, ConductUntilConverged
+from baton.domain.conduct.control_signals import ReadSignals
+from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
+from baton.domain.conduct.messages import conduct_workflow_id
+from baton.domain.conduct.run_messages import run_workflow_id
+from baton.domain.conduct.steered_conduct import (
     AdviseProcedure,
     ConductUntilAdvised,
     ConductUntilAdvisedFrom,
     GetProcedureSteering,
 )
+from baton.domain.data.attestation import AttestDistributions
+from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
+from baton.domain.equipment.asset_tree import RegisterAsset
+from baton.domain.procedure.procedure import ProcedureStatus
+from baton.domain.queue.messages import queue_workflow_id
 from baton.domain.recipe.recipe import DeprecateRecipe
-from baton.domain.run.messages import run_workflow_id
+from baton.domain.step.results import Measured
 from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
 from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.postgres.migrate import migrate

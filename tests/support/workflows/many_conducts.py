@@ -18,18 +18,18 @@ from baton.application.conduct.compute import ComputeNotAvailableError, ComputeS
 from baton.application.control import Reading
 from baton.application.plant import ControlRoute
 from baton.cli.worker import reconcile_in_background
-from baton.domain.kernel import Event
-from baton.domain.operation.conduct.conduct import (
+from baton.domain.conduct.conduct import (
     ConductFromProcedure,
     ConductOrHoldProcedure,
     ConductProcedure,
     ConductUntilConverged,
 )
-from baton.domain.operation.conduct.results import Measured
-from baton.domain.operation.procedure import procedure as record
-from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
-from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
+from baton.domain.conduct.endings import AbortProcedure, CompleteProcedure, HoldProcedure
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
+from baton.domain.kernel import Event
+from baton.domain.procedure import procedure as record
 from baton.domain.shared.refusals import Refusal
+from baton.domain.step.results import Measured
 from baton.infrastructure.compute.in_memory import SimulatedOutcome
 from baton.infrastructure.control.routes import RoutedControl
 from baton.infrastructure.control.simulator import SimulatedFault, Simulator

@@ -56,7 +56,7 @@ class ProposalCase:
 
     async def look(self, proposal_id: UUID) -> str:
         """Return the digest of what a proposal shows now."""
-        return (await self.stack.runtime.proposals.examine(await self.state(proposal_id))).digest
+        return (await self.stack.runtime.proposals.examine_proposal(await self.state(proposal_id))).digest
 
     async def give(self, command: Command, caller: Caller, on: UUID | None = None, **options: Any) -> CommandResult:
         return await self.stack.runtime.service.execute(command, caller, target_id=on, **options)

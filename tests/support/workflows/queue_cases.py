@@ -16,10 +16,10 @@ from baton.application.queues import QueueSubscriber
 from baton.application.reactions import Dispatcher
 from baton.application.unit_of_work import load_state
 from baton.domain.equipment.asset_tree import RegisterAsset
-from baton.domain.operation.queue.items import QueueItem, find_item
-from baton.domain.operation.queue.messages import queue_workflow_id
-from baton.domain.operation.queue.queue import OpenQueue, Queue
-from baton.domain.operation.queue.views import GetQueue, QueueView
+from baton.domain.queue.items import QueueItem, find_item
+from baton.domain.queue.messages import queue_workflow_id
+from baton.domain.queue.queue import OpenQueue, Queue
+from baton.domain.queue.views import GetQueue, QueueView
 from baton.infrastructure.wall_clock import clock, new_id
 from tests.support.domain.lifecycle_table import command
 from tests.support.waiting import until

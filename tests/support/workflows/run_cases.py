@@ -7,11 +7,11 @@ from uuid import UUID
 
 from baton.application.ports import CommandResult
 from baton.application.unit_of_work import decode_event
+from baton.domain.conduct.progress import ConductPhase, ConductProgress
+from baton.domain.conduct.run_conduct import ConductRun, GetRunConduct, RunConductView
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress
-from baton.domain.run.conduct import ConductRun, GetRunConduct, RunConductView
 from baton.domain.run.run import Run, RunStatus
-from baton.domain.run.start import StartRun
+from baton.domain.start.run_start import StartRun
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.rest_beamline import DEFAULTS, PARAMETERS
 from tests.support.domain.lifecycle_table import command

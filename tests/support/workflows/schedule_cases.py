@@ -12,19 +12,15 @@ from baton.application.caller import Caller
 from baton.application.schedules.schedule_reconciliation import PREFIX, ScheduleTriggers
 from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import RegisterActor
-from baton.domain.kernel import SYSTEM_CONDUIT, Event
-from baton.domain.operation.procedure.procedure import Procedure
-from baton.domain.operation.schedule.schedule import (
-    DefineSchedule,
-    Schedule,
-    ScheduleFired,
-    ScheduleFiringRefused,
-    ScheduleTriggered,
-)
-from baton.domain.operation.schedule.views import GetSchedule, ScheduleView
+from baton.domain.kernel import SYSTEM_CONDUIT, Command, Event
+from baton.domain.launch.launch_ids import LaunchIds
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
 from baton.domain.recipe.recipe import DefineRecipe
 from baton.domain.run.run import Run
+from baton.domain.schedule.schedule import DefineSchedule, Schedule, ScheduleFired, ScheduleFiringRefused, ScheduleTriggered
+from baton.domain.schedule.views import GetSchedule, ScheduleView
+from baton.domain.target.targets import ConductPlan, ConductRecipe, recipes_of
 from baton.domain.trust.policy import DefinePolicy
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.wall_clock import new_id
@@ -108,6 +104,18 @@ class ScheduleCase:
     async def wait_for_end(self, workflow_id: str) -> Any:
         """How the workflow of a firing ended."""
         return await self.stack.client.get_workflow_handle(workflow_id).result()
+
+
+async def half_begin(
+    stack: ConductStack, ids: LaunchIds, target: ConductRecipe | ConductPlan, commands: int, caller: Caller | None = None
+) -> None:
+    """Do the first few things of a launch by commands of their own, as releases before launches did."""
+    run_id = ids.run_id if isinstance(target, ConductPlan) else None
+    given: list[tuple[Command, UUID]] = [] if run_id is None else [(target.start(), run_id)]  # type: ignore[union-attr]
+    aims = recipes_of(target)
+    given += [(one.registration(run_id), id) for one, id in zip(aims, ids.former_procedure_ids(len(aims)), strict=True)]
+    for made, id in given[:commands]:
+        await stack.runtime.commands.execute(made, caller or stack.caller, new_id=id)
 
 
 async def load_state(stack: ConductStack, state: type[Any], id: UUID) -> Any:

@@ -48,7 +48,7 @@ MEANINGS = {
     "mounted_on_asset_id": "The asset that the sample is mounted on.",
     "new_status": "What the monitor reads.",
     "new_version": "The number of the form's new version.",
-    "observation_age": "Seconds since the permit was last observed; null when it never was.",
+    "observation_age": "Seconds since it was last observed; null when it never was.",
     "observed_at": "When the source had looked.",
     "operating_point": "The conditions under which the value holds, by name, in the units that the quantity declares.",
     "permit_status": "Whether the interlock permits work in the hutch.",

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from baton.application.caller import Caller
 from baton.application.commands import system_batch
-from baton.domain.calibration.publication import CalibrationPublication, PublicationStatus
+from baton.domain.federation.publication import CalibrationPublication, PublicationStatus
 from baton.domain.federation.received_artifact import ArtifactReference, RecordReception, artifact_id_of
 from baton.domain.shared.writes import Put
 from baton.infrastructure.wall_clock import clock, new_id

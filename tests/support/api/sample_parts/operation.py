@@ -1,5 +1,5 @@
 """A procedure that is carried out by hand, with an iteration and an activity, one from the recipe, a schedule of it,
-and a queue in which it waits twice."""
+a queue in which it waits twice, and a launch of it."""
 
 from baton.infrastructure.wall_clock import new_id
 from tests.support.service import Api
@@ -25,3 +25,4 @@ async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     answer = await api.post(f"/queues/{ids['queue_id']}/add-items", {"items": queued})
     assert answer.status_code == 200, answer.text
     ids["other_item_id"], ids["item_id"] = answer.json()["item_ids"]
+    ids["launch_id"] = await api.create("/launches", {"recipe_id": ids["recipe_id"], "name": f"Darks now {mark}"})

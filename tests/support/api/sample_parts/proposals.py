@@ -13,9 +13,9 @@ import httpx
 
 from baton.application.authorization import PermissiveAuthorizer, PrincipalStandings
 from baton.application.caller import Caller
-from baton.domain.access.group_members import AddGroupMember
 from baton.domain.kernel import NIL, Command
 from baton.domain.trust.authorization import ApprovalRequiredError
+from baton.domain.trust.group_members import AddGroupMember
 from baton.domain.trust.proposal import ExpireProposal, RecordProposalOutcome
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.wall_clock import clock, new_id

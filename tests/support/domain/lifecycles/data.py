@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from baton.domain.data.attestation import ByteReading, CompleteAttestation
-from baton.domain.data.catalogue import CatalogueName
+from baton.domain.shared.deployment import CatalogueName
 from tests.support.domain.assets import facility_world, family, part, root
 from tests.support.domain.datasets import (
     CHECKSUM,

@@ -4,14 +4,16 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from baton.domain.kernel import Command
-from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUntilConverged
-from baton.domain.operation.procedure.procedure import HELD, Procedure, ProcedureIterationStarted
-from baton.domain.operation.procedure.start import ResumeProcedure
-from baton.domain.operation.queue.queue import Queue
-from baton.domain.operation.schedule.schedule import Schedule
-from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
+from baton.domain.conduct.conduct import ConductProcedure, ConductUntilConverged
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised
+from baton.domain.kernel import Command, Event
+from baton.domain.launch.launch import Launch, LaunchBegun, LaunchEnded, LaunchRefused
+from baton.domain.procedure.procedure import HELD, Procedure, ProcedureIterationStarted
+from baton.domain.queue.queue import Queue
 from baton.domain.recipe.plan import DataRegistration, Plan, PlanDataRegistrationSet
+from baton.domain.schedule.schedule import Schedule
+from baton.domain.start.procedure_start import ResumeProcedure
+from baton.domain.target.start_launch import ArrangedLaunch
 from tests.support.domain.assets import facility_world
 from tests.support.domain.conducts import (
     BY_CALLER,
@@ -30,7 +32,7 @@ from tests.support.domain.conducts import (
 from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
 from tests.support.domain.lifecycles.run import run_started, run_world
 from tests.support.domain.queues import add_items, item_of, open_queue
-from tests.support.domain.schedules import darks, define_schedule
+from tests.support.domain.schedules import darks, define_schedule, recipe
 from tests.support.domain.world import START, World, new_id
 
 
@@ -100,6 +102,11 @@ def hold_unknown(world: World, id: UUID, scene: Scene) -> None:
 def verdict(scene: Scene) -> dict[str, Any]:
     place = {"conduct_id": getattr(scene, "conduct_id", new_id()), "step_index": 1}
     return {**place, "outcome": "done", "reason": "the image is there"}
+
+
+def happen(world: World, id: UUID, event: Event) -> None:
+    """Let something happen to an aggregate that no verb of its own does."""
+    world.given(id, event)
 
 
 def arrange_check(world: World, id: UUID, scene: Scene) -> None:
@@ -241,5 +248,28 @@ QUEUE = Lifecycle(
     facility_world,
 )
 
-LIVES = (PROCEDURE, SCHEDULE, QUEUE)
+
+def launch_begins(world: World) -> tuple[UUID, Scene]:
+    """What is recorded first of the launch of a recipe."""
+    arranged = ArrangedLaunch(target=darks(recipe(world)), by="queue_item", queue_id=new_id(), item_id=new_id())
+    world.given(id := new_id(), arranged.request_event(world.principal_id, ()))
+    return id, Scene()
+
+
+LAUNCH = Lifecycle(
+    Launch.__name__,
+    "launch",
+    launch_begins,
+    {"status": {"Requested": "", "Begun": "begin", "Refused": "refuse", "Ended": "begin end"}},
+    {},
+    from_elsewhere={
+        "begin": lambda world, id, scene: happen(world, id, LaunchBegun(run_id=None, procedure_ids=(), conduct_id=new_id())),
+        "refuse": lambda world, id, scene: happen(
+            world, id, LaunchRefused(code="UnauthorizedError", detail="It was denied.")
+        ),
+        "end": lambda world, id, scene: happen(world, id, LaunchEnded(outcome="Completed", reason=None)),
+    },
+)  # Its command writes the first two events together; the others are written with what it started, or did not.
+
+LIVES = (PROCEDURE, SCHEDULE, QUEUE, LAUNCH)
 STATELESS = ()

@@ -4,11 +4,11 @@ from typing import Any
 from uuid import UUID
 
 from baton.domain.agent.debrief import RUN_DEBRIEFER
-from baton.domain.operation.procedure.procedure import ProcedureCompleted, ProcedureRegistered, ProcedureStarted
-from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.procedure.procedure import ProcedureCompleted, ProcedureRegistered, ProcedureStarted
 from baton.domain.recipe.plan import Plan
 from baton.domain.run.run import Run, RunStarted
-from baton.domain.run.start import StartRun
+from baton.domain.start.registration import RegisterProcedure
+from baton.domain.start.run_start import StartRun
 from tests.support.domain.agents import seed_agent
 from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
 from tests.support.domain.run_beamline import beamline

@@ -1,0 +1,1 @@
+"""The facilities that this one knows, itself among them."""

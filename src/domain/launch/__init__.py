@@ -1,0 +1,1 @@
+"""Launches: the ids of what one request begins."""

@@ -1,1 +1,0 @@
-"""A procedure; read `procedure`, then `registration`, `start`, `iterations`, `endings`, `preflight`."""

@@ -1,1 +1,0 @@
-"""Schedules: read `schedule.py`, then `calendar`, `messages`, `views`; what they conduct is in `launch`."""

@@ -1,1 +1,0 @@
-"""Steered conducts: read `steering.py`, then `steered_conduct`."""

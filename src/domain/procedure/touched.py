@@ -1,0 +1,154 @@
+"""What a conduct touches: the signals that its steps write and read, the assets that own those it writes, and the rules on
+both. An action says itself which of its parameters are addresses; one that does not counts as a write that nobody owns."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+from uuid import UUID
+
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.signals import owners_of, tightest_limits
+from baton.domain.kernel import Value
+from baton.domain.recipe import steps as kinds
+from baton.domain.recipe.expansion import Expansion
+from baton.domain.recipe.steps import RecipeStep, SteeringRef, StepLocation, located_steps
+from baton.domain.shared.action_signals import ActionSignals
+from baton.domain.shared.deployment import DeploymentPort
+from baton.domain.shared.reads import Reads, ask
+from baton.domain.shared.refusals import Conflict
+from baton.domain.steering.steering import SteeringSpace
+from baton.domain.step.signal_units import NO_UNITS, SignalUnits
+
+UNDECLARED = "action:"  # Begins the name under which an action that declares no signals counts as written.
+NAMED_AT_MOST = 10  # Addresses in one sentence; the facts have all of them.
+
+
+class ProcedureTouchesUnownedSignalError(Conflict, context="operation", reason="unowned_signals"):
+    """The steps write to signals that no asset in service owns."""
+
+
+class ProcedureSetpointOutOfLimitsError(Conflict, context="operation", reason="out_of_limits"):
+    """A step would write a value outside the limits that an owner of the signal sets."""
+
+
+class TouchedSignals(Value):
+    """The addresses that a conduct writes to, and those that it only reads; `action:NAME` is an action that says nothing."""
+
+    written: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+
+
+DeclaredSignals = Mapping[str, ActionSignals]  # By the name of the action.
+
+
+def touched_signals(steps: Iterable[RecipeStep], actions: DeclaredSignals) -> TouchedSignals:
+    """Return what these steps touch; what is written is not listed as read too."""
+    written: set[str] = set()
+    read: set[str] = set()
+    for step in steps:
+        match step:
+            case kinds.RecipeSetpointStep():
+                written.add(step.address)
+                if isinstance(step.verify, kinds.Verification) and step.verify.address is not None:
+                    read.add(step.verify.address)
+            case kinds.RecipeActionStep():
+                writes, reads = _action_addresses(step, actions)
+                written |= writes
+                read |= reads
+            case kinds.RecipeCheckStep() | kinds.RecipeCaptureStep():
+                read.add(step.address)
+            case kinds.RecipeComputeStep():
+                pass  # A program has no control port.
+            case _:
+                assert_never(step)
+    return TouchedSignals(written=tuple(sorted(written)), read=tuple(sorted(read - written)))
+
+
+def _action_addresses(step: kinds.RecipeActionStep, actions: DeclaredSignals) -> tuple[set[str], set[str]]:
+    try:
+        return actions[step.name].addresses(step.params)
+    except Exception:  # The declaration is a site's own code; whatever it does not say is not known.
+        return {f"{UNDECLARED}{step.name}"}, set()
+
+
+@dataclass(frozen=True)
+class WrittenSignals:
+    """The signals that a conduct touches, and the owners of each that it writes."""
+
+    touched: TouchedSignals
+    owners: Mapping[str, tuple[Asset, ...]]
+    unowned_allowed: bool
+
+    @property
+    def owner_ids(self) -> frozenset[UUID]:
+        return frozenset(owner.id for owners in self.owners.values() for owner in owners)
+
+    @property
+    def unowned_addresses(self) -> list[str]:
+        """The written addresses that nobody owns."""
+        return [address for address in self.touched.written if not self.owners.get(address)]
+
+
+def load_written_signals(steps: Iterable[RecipeStep]) -> Reads[WrittenSignals]:
+    """Load the owners of everything that these steps write."""
+    deployment = yield from ask(DeploymentPort.deployment)
+    touched = touched_signals(steps, deployment.action_signals)
+    known = [address for address in touched.written if not address.startswith(UNDECLARED)]
+    owners = (yield from owners_of(known)) if known else {}
+    return WrittenSignals(touched, owners, deployment.unowned_signals_allowed)
+
+
+def refuse_unowned(signals: WrittenSignals) -> None:
+    """Refuse steps that write to signals nobody owns, where the deployment does not allow that."""
+    if signals.unowned_addresses and not signals.unowned_allowed:
+        raise ProcedureTouchesUnownedSignalError(
+            f"{unowned_sentence(signals)}; give the asset that has each an EPICS_PV identifier of it, or change the steps.",
+            facts={"addresses": signals.unowned_addresses},
+        )
+
+
+def unowned_sentence(signals: WrittenSignals) -> str:
+    """Return which written signals nobody owns, without the end of the sentence."""
+    listed, more = signals.unowned_addresses[:NAMED_AT_MOST], len(signals.unowned_addresses) - NAMED_AT_MOST
+    return f"No asset in service owns {', '.join(listed)}{f' and {more} more' if more > 0 else ''}"
+
+
+def refuse_out_of_limits(
+    steps: Expansion,
+    signals: WrittenSignals,
+    units: SignalUnits = NO_UNITS,
+    *,
+    first_step: int = 0,
+    space: SteeringSpace | None = None,
+) -> None:
+    """Refuse a setpoint from this step on whose value is known and outside the limits that owners of its signal set."""
+    limits = {address: tightest_limits(address, owners) for address, owners in signals.owners.items()}
+    if not any(limits.values()):
+        return
+    for place, step in located_steps(steps.steps, steps.closing_steps):
+        if not isinstance(step, kinds.RecipeSetpointStep) or (place.list == "steps" and place.step_index < first_step):
+            continue
+        limit = limits.get(step.address)
+        for value in () if limit is None else known_values(step, space):
+            written = units.in_signal_unit(step, value)
+            if limit is not None and not limit.admits(written):
+                raise _out_of_limits(place, step.address, written, limit.low, limit.high)
+
+
+def known_values(step: kinds.RecipeSetpointStep, space: SteeringSpace | None) -> Iterator[float]:
+    """Return the numbers that a setpoint is known to write: its own, or the ends or choices of the axis it follows."""
+    values: Iterable[Any] = (step.value,)
+    if isinstance(step.value, SteeringRef):
+        axes = () if space is None else (axis for axis in space.axes if axis.name == step.value.steering_axis_name)
+        values = [value for axis in axes for value in axis.bounds or axis.choices]
+    yield from (value for value in values if isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _out_of_limits(
+    place: StepLocation, address: str, value: float, low: float | None, high: float | None
+) -> ProcedureSetpointOutOfLimitsError:
+    bounds = " and ".join(f"{word} {end:g}" for word, end in (("not below", low), ("not above", high)) if end is not None)
+    return ProcedureSetpointOutOfLimitsError(
+        f"{place} would set {address} to {value:g}, which may be set {bounds}; change the step or the signal's limits.",
+        facts={"address": address, "value": value, "low": low, "high": high, "step": place._asdict()},
+    )

@@ -1,0 +1,228 @@
+"""The forecast of an item: which gates would refuse it now, how long it takes, and when it would start and end. The turn of
+an item is judged by the same rule as the view shows."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Annotated, Any, NamedTuple
+from uuid import UUID
+
+from pydantic import Field
+
+from baton.domain.conduct.conduct import conducted_assets, refuse_rivals
+from baton.domain.conduct.estimates import (
+    UNLIMITED,
+    ConductTimePort,
+    Estimate,
+    conduct_estimate,
+    estimate_walk,
+    first_position,
+    sum_estimates,
+    walk_of,
+)
+from baton.domain.conduct.progress import ConductProgress, RunConductProgress
+from baton.domain.conduct.run_conduct import load_opening, run_estimate
+from baton.domain.equipment.asset_tree import asset_scope
+from baton.domain.kernel import Call
+from baton.domain.procedure.procedure import MODES, Procedure
+from baton.domain.procedure.touched import load_written_signals, refuse_out_of_limits, refuse_unowned
+from baton.domain.queue.items import QueueItem
+from baton.domain.queue.queue import ACTIVE, Queue
+from baton.domain.recipe.capability import Capability
+from baton.domain.recipe.expansion import Expansion, expansion_of
+from baton.domain.recipe.recipe import Recipe
+from baton.domain.recipe.template_versions import TargetChangedError, refuse_changed
+from baton.domain.run.gates import load_preconditions
+from baton.domain.run.run import Run
+from baton.domain.shared.answer_form import AnswerForm
+from baton.domain.shared.gates import GateReport
+from baton.domain.shared.reads import Reads, ask, find, find_all, record_of, require, run_in_thread
+from baton.domain.shared.refusals import Refusal
+from baton.domain.start import procedure_start, run_start
+from baton.domain.step.programs import allowed_programs, check_programs
+from baton.domain.target.target_checks import load_templates
+from baton.domain.target.targets import ConductPlan, ConductRecipe, RecipeConduct, with_filled_names
+
+FORECAST = 5  # Items ahead that have a forecast.
+RUN, PHASE = ("start_run",), ("conduct_procedure",)  # The commands that the gates are asked for.
+
+
+class ClosedQueueGate(AnswerForm):
+    """A gate that would refuse the item now, with the refusal; one that may pass only blocks it."""
+
+    gate: str
+    code: str
+    reason: str | None
+    detail: str
+    facts: dict[str, Any] | None
+    subjects: Annotated[tuple[UUID, ...], Field(description="The ids of what the gate asks about.")]
+    may_pass: Annotated[bool, Field(description="Whether the item waits for it; if not, the item would be refused.")]
+
+
+class ItemForecast(AnswerForm):
+    """What is known now about an item that waits.
+
+    A time is null where it is not known: a gate is closed, the queue is held or will be, or an item before it takes a time
+    that nobody knows.
+    """
+
+    item_id: UUID
+    closed_gates: tuple[ClosedQueueGate, ...]
+    expected_start: datetime | None
+    expected_end: datetime | None
+    estimate: Annotated[Estimate | None, Field(description="How long it takes. Null where its steps cannot be known.")]
+
+
+class ItemJudgement(NamedTuple):
+    """The verdicts of all gates on an item, and how long it takes."""
+
+    report: GateReport
+    estimate: Estimate | None
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """The refusal that counts: that the target has changed, else one that does not pass by itself, else the first; None
+        where all gates are open."""
+        refusals = self.report.refusals
+        changed = (one for one in refusals if isinstance(one, TargetChangedError))
+        return next(iter((*changed, *(one for one in refusals if not one.passing), *refusals)), None)
+
+    @property
+    def closed_gates(self) -> tuple[ClosedQueueGate, ...]:
+        closed = [verdict for verdict in self.report.verdicts if not verdict.passed]
+        return tuple(
+            ClosedQueueGate(may_pass=one.passing, **{name: getattr(verdict, name) for name in SAID})
+            for verdict, one in zip(closed, self.report.refusals, strict=True)
+        )
+
+
+SAID = ("gate", "code", "reason", "detail", "facts", "subjects")
+
+
+def judge_item(item: QueueItem, running: QueueItem | None, call: Call) -> Reads[ItemJudgement]:
+    """Ask every gate whether an item could start now; what the running item of its own queue has is free in its turn."""
+    target, report = with_filled_names(item.aim, call.now, item.number), GateReport()
+    templates = (yield from load_templates([target])).of(target)
+    commands = RUN if isinstance(target, ConductPlan) else PHASE
+    changed = partial(refuse_changed, item.versions, templates)
+    report.ask("target_unchanged", commands, changed, (template.id for template in templates))
+    match target:
+        case ConductPlan():
+            asset_ids, expansions = yield from ask_plan(report, target, call)
+        case ConductRecipe():
+            asset_ids, expansions = yield from ask_recipe(report, target, call)
+    found = yield from conducted_assets(asset_ids)
+    rivals = {id: rival for id, rival in found.items() if not is_part_of(rival, running)}
+    report.ask("targets_unclaimed", PHASE, partial(refuse_rivals, rivals), asset_ids)
+    return ItemJudgement(report, (yield from target_estimate(expansions)))
+
+
+Expansions = list[tuple[RecipeConduct, Expansion | None]]  # What a target registers, each with its steps where they fit.
+
+
+def ask_plan(report: GateReport, target: ConductPlan, call: Call) -> Reads[tuple[frozenset[UUID], Expansions]]:
+    """Ask the gates of starting a run; return the assets that it and its phases touch, and the steps of the phases."""
+    start = yield from report.ask_reads("references_found", RUN, run_start.load_start(target.start(), call))
+    if start is None:
+        return frozenset(), []
+    report.ask_all(run_start.GATES, RUN, start)
+    try:
+        parameters: Mapping[str, Any] = run_start.effective_parameters(start)
+    except Refusal:
+        return start.plan.asset_ids, []
+    asset_ids, expansions = start.plan.asset_ids, []
+    for phase in target.phases:
+        steps = yield from report.ask_reads("steps_prepared", PHASE, expand(phase, parameters))
+        signals = yield from load_written_signals(() if steps is None else (*steps.steps, *steps.closing_steps))
+        asset_ids |= phase.target_asset_ids | signals.owner_ids
+        expansions.append((phase, steps))
+    return asset_ids, expansions
+
+
+def ask_recipe(report: GateReport, target: ConductRecipe, call: Call) -> Reads[tuple[frozenset[UUID], Expansions]]:
+    """Ask the gates of conducting a recipe; return the assets that it touches, and its steps."""
+    steps = yield from report.ask_reads("steps_prepared", PHASE, expand(target, {}))
+    if steps is None:
+        return target.target_asset_ids, []
+    signals = yield from load_written_signals((*steps.steps, *steps.closing_steps))
+    asset_ids = target.target_asset_ids | signals.owner_ids
+    report.ask("signals_owned", PHASE, partial(refuse_unowned, signals), signals.owner_ids)
+    report.ask("setpoints_within_limits", PHASE, partial(refuse_out_of_limits, steps, signals), signals.owner_ids)
+    scope = yield from report.ask_reads("targets_found", PHASE, asset_scope(asset_ids), asset_ids)
+    if scope is not None:
+        facts = yield from load_preconditions(call, scope, asset_ids, frozenset(), resuming=False)
+        report.ask_all(procedure_start.GATES, PHASE, facts)
+    return asset_ids, [(target, steps)]
+
+
+def expand(what: RecipeConduct, parameters: Mapping[str, Any]) -> Reads[Expansion]:
+    """Return the steps that a procedure would be registered with; refuse what its registration would refuse."""
+    recipe = yield from require(Recipe, what.recipe_id)
+    capability = yield from require(Capability, recipe.capability_id)
+    programs = yield from allowed_programs((*recipe.steps, *recipe.closing_steps))
+    source = what.registration().source(recipe, capability, parameters, programs)
+    steps = yield from run_in_thread(expansion_of, recipe.steps, recipe.closing_steps, source.bindings, source.units)
+    check_programs(steps, programs)
+    return steps
+
+
+def is_part_of(procedure: Procedure, running: QueueItem | None) -> bool:
+    """Return whether a procedure belongs to the running item of a queue."""
+    if running is None:
+        return False
+    return procedure.id == running.procedure_id or (running.run_id is not None and procedure.parent_run_id == running.run_id)
+
+
+def target_estimate(expansions: Expansions) -> Reads[Estimate | None]:
+    """Return how long the procedures of a target take together; None where the steps of one are not known."""
+    parts = []
+    for what, steps in expansions:
+        if steps is None:
+            return None
+        command: Any = what.conduct_command()
+        walk = replace(
+            walk_of(steps.steps, steps.closing_steps),
+            mode=MODES[command.operation.command_name],
+            unconverged_cap=getattr(command, "max_consecutive_unconverged_iterations", None),
+            budget=getattr(command, "budget", None) or UNLIMITED,
+        )
+        durations = yield from ask(ConductTimePort.step_durations, walk.keys)
+        parts.append(estimate_walk(walk, durations, first_position(walk)))
+    return sum_estimates(parts, None) if parts else None
+
+
+def forecast_queue(queue: Queue, call: Call) -> Reads[tuple[ItemForecast, ...]]:
+    """Return the forecast of the first few items that wait."""
+    running, forecasts = queue.running, []
+    free_at = call.now if running is None else (yield from running_end(running, call.now))
+    for item in queue.ahead[:FORECAST]:
+        judgement = yield from judge_item(item, running, call)
+        closed, estimate = judgement.closed_gates, judgement.estimate
+        known = free_at is not None and not closed and queue.status is ACTIVE
+        starts = max(free_at, item.not_before or free_at) if known and free_at is not None else None
+        seconds = None if estimate is None else estimate.remaining_seconds
+        ends = None if starts is None or seconds is None else starts + timedelta(seconds=seconds)
+        times: dict[str, Any] = {"expected_start": starts, "expected_end": ends, "estimate": estimate}
+        forecasts.append(ItemForecast(item_id=item.item_id, closed_gates=closed, **times))
+        free_at = None if item.pause_after else ends
+    return tuple(forecasts)
+
+
+def running_end(item: QueueItem, now: datetime) -> Reads[datetime | None]:
+    """Return when the running item ends, or None where that is not known."""
+    if item.procedure_id is not None:
+        procedure = yield from find(Procedure, item.procedure_id)
+        progress = yield from record_of(ConductProgress, procedure_id=item.procedure_id)
+        if procedure is None or progress is None:
+            return None
+        estimate = yield from conduct_estimate(procedure, progress, now)
+    else:
+        run = yield from find(Run, item.run_id)
+        if run is None or run.live_conduct_id is None:
+            return None
+        opening = yield from load_opening(run, run.live_conduct_id)
+        phases = yield from find_all(Procedure, [phase.procedure_id for phase in opening.phases])
+        row = yield from record_of(RunConductProgress, run_id=run.id, conduct_id=run.live_conduct_id)
+        estimate = None if row is None else (yield from run_estimate(run, opening, phases, row, now))
+    return None if estimate is None else estimate.ends_at

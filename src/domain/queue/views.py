@@ -1,0 +1,139 @@
+"""The views of queues: one with its items and a forecast, all of them, and the items of one."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from baton.domain.kernel import Call, CursorText, NamesOnRequest, PageLimit, TimeTravel, Value
+from baton.domain.queue.forecast import ItemForecast, forecast_queue
+from baton.domain.queue.items import Items, QueueItem, QueueItemStatus
+from baton.domain.queue.queue import OnFailure, Queue, QueueStatus, queue
+from baton.domain.recipe.template_versions import TemplateVersion
+from baton.domain.shared.listing import NamedListQuery, Page, Summary, decode_cursor, encode_cursor, malformed_cursor
+from baton.domain.shared.reads import Reads
+from baton.domain.shared.refusals import InvalidCursorError
+from baton.domain.shared.text import FreeText
+from baton.domain.target.targets import Target
+
+LAST = 10  # Items that have ended which `get_queue` shows.
+
+
+class QueueItemView(Value):
+    """One thing to conduct, as whom, and what became of it.
+
+    `detail` is the sentence of what blocks, refused or failed it, or why it was removed.
+    """
+
+    item_id: UUID
+    number: int
+    title: FreeText
+    target: Target
+    added_by: UUID
+    surface_id: UUID
+    conduit_id: UUID
+    not_before: datetime | None
+    pause_after: bool
+    versions: tuple[TemplateVersion, ...]
+    status: QueueItemStatus
+    attempt: int
+    run_id: UUID | None
+    procedure_id: UUID | None
+    code: str | None
+    detail: FreeText | None
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+def item_view(item: QueueItem) -> QueueItemView:
+    """Return an item as it is shown."""
+    return QueueItemView(**{**dict(item), "target": item.aim})
+
+
+class QueueView(Value):
+    """A queue with the items that have not ended, in order, and the last ten that have; its past has no forecast."""
+
+    id: UUID
+    name: FreeText
+    asset_id: UUID
+    on_failure: OnFailure
+    status: QueueStatus
+    last_status_reason: FreeText | None
+    item_count: int
+    items: Annotated[tuple[QueueItemView, ...], Field(description="The running item, then those that wait, in their order.")]
+    last_items: Annotated[
+        tuple[QueueItemView, ...], Field(description="The last ten items that have ended, the newest first.")
+    ]
+    forecast: Annotated[
+        tuple[ItemForecast, ...], Field(description="What is known now about the first five items that wait.")
+    ]
+
+
+SHOWN = tuple(name for name in QueueView.model_fields if name in Queue.__dataclass_fields__ and name != "items")
+
+
+@queue.query(get="/{queue_id}", returns=QueueView)
+class GetQueue(TimeTravel):
+    """One queue, folded from its stream, with a forecast of what comes next."""
+
+    def answer(self, queue: Queue, call: Call) -> Reads[QueueView]:
+        return QueueView(
+            **{name: getattr(queue, name) for name in SHOWN},
+            items=tuple(map(item_view, queue.items_left)),
+            last_items=tuple(map(item_view, reversed(queue.ended[-LAST:]))),
+            forecast=() if self.travels else (yield from forecast_queue(queue, call)),
+        )
+
+
+class QueueOverviewSummary(Summary):
+    queue_id: UUID
+    name: FreeText
+    asset_id: UUID
+    status: QueueStatus
+    on_failure: OnFailure
+    waiting_count: int
+    blocked: bool
+    running_item_id: UUID | None
+    created_at: datetime
+
+
+@queue.listing(QueueOverviewSummary)
+class ListQueues(NamedListQuery):
+    """Queues in the order they were opened, each with how many items wait and the one under way."""
+
+    asset_id: UUID | None = None
+    status: QueueStatus | None = None
+
+
+@queue.query(get="/{queue_id}/items", returns=Page[QueueItemView])
+class ListQueueItems(NamesOnRequest):
+    """The items of a queue: the last thousand that have ended, the running one, and those that wait, in order."""
+
+    status: QueueItemStatus | None = None
+    limit: PageLimit = 50
+    cursor: CursorText | None = None
+
+    def answer(self, queue: Queue, call: Call) -> Reads[Page[QueueItemView]]:
+        behind = items_behind(queue.items, self.cursor)
+        found = tuple(item for item in behind if self.status in (None, item.status))
+        shown, more = found[: self.limit], len(found) > self.limit
+        return Page(tuple(map(item_view, shown)), encode_cursor(shown[-1].item_id) if more else None)
+        yield
+
+
+def items_behind(items: Items, cursor: str | None) -> Items:
+    """Return the items behind the one that a page ended with, wherever that is now."""
+    if cursor is None:
+        return items
+    (written,) = decode_cursor(cursor, 1)
+    try:
+        last_id = UUID(written)
+    except ValueError as error:
+        raise malformed_cursor() from error
+    for index, item in enumerate(items):
+        if item.item_id == last_id:
+            return items[index + 1 :]
+    raise InvalidCursorError(
+        "The item that this page follows is not kept any more; start again without a cursor.", reason="gone"
+    )

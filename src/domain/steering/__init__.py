@@ -1,0 +1,1 @@
+"""Steered searches: their objective, space and budget, and what a decider is asked and advises."""

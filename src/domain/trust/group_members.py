@@ -1,0 +1,67 @@
+"""Who is listed in a group. What policies permit a group, its members may do: nobody lists others in one whose members may
+do more than they may themselves."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+from uuid import UUID
+
+from baton.domain.access.actor import Actor
+from baton.domain.access.group import ACTIVE, Group, GroupMemberAdded, GroupMemberRemoved, group
+from baton.domain.kernel import Call, JudgedVerb, Outcome, Verb
+from baton.domain.shared.deployment import DeploymentPort
+from baton.domain.shared.reads import Reads, all_members_of, ask, find_all, permitted_commands, require
+from baton.domain.trust.authorization import exceeds, own_access
+from baton.domain.trust.policy import POLICIES_BY_SURFACE, DefinePolicy, Policy
+
+MAX_MEMBERS = 10_000
+
+
+class ListingFacts(NamedTuple):
+    """What it is judged by whether somebody may list members; there are no policies where none count."""
+
+    policies: Collection[Policy]
+    groups_of_caller: frozenset[UUID]
+
+
+@group.command(post="/{group_id}/add-member", allowed=[ACTIVE], attempts=3)
+class AddGroupMember(JudgedVerb[Group, ListingFacts]):
+    """List an actor as a member, from its next call on; one that is listed already stays so.
+
+    Who defines policies may list anybody; others only where they may themselves do what the group's members may.
+    """
+
+    actor_id: UUID
+
+    def gather(self, group: Group, call: Call) -> Reads[ListingFacts]:
+        yield from require(Actor, self.actor_id)
+        deployment = yield from ask(DeploymentPort.deployment)
+        if not deployment.policies_enforced or DefinePolicy.operation.command_name in (yield from permitted_commands()):
+            return ListingFacts((), frozenset())
+        policies = yield from find_all(Policy, (yield from all_members_of(POLICIES_BY_SURFACE)))
+        return ListingFacts(policies.values(), (yield from own_access()).group_ids)
+
+    def decide(self, group: Group, call: Call, facts: ListingFacts) -> Outcome:
+        if self.actor_id in group.member_ids:
+            return []
+        member, caller = (group.id, frozenset({group.id})), (call.principal_id, facts.groups_of_caller)
+        if exceeds(facts.policies, member, caller) or (approves(facts.policies, group) and group.id not in caller[1]):
+            detail = "Members of this group may do what you may not; ask somebody who may do all of it, or defines policies."
+            raise self.cannot("more_privileged", detail)
+        if len(group.member_ids) >= MAX_MEMBERS:
+            raise self.cannot("too_many", f"A group lists at most {MAX_MEMBERS} actors; define another one, or use a claim.")
+        return [GroupMemberAdded(actor_id=self.actor_id)]
+
+
+def approves(policies: Collection[Policy], group: Group) -> bool:
+    """Return whether a policy names the members of a group as approvers."""
+    return any(policy.approval is not None and group.id in policy.approval.groups for policy in policies)
+
+
+@group.command(post="/{group_id}/remove-member", allowed=[ACTIVE], attempts=3, destructive=True)
+class RemoveGroupMember(Verb[Group]):
+    """Take an actor off the list of members, from its next call on; a claim in its token still makes it one."""
+
+    actor_id: UUID
+
+    def decide(self, group: Group, call: Call) -> Outcome:
+        return [GroupMemberRemoved(actor_id=self.actor_id)] if self.actor_id in group.member_ids else []

@@ -1,0 +1,135 @@
+"""The queries that belong to no aggregate: the event log as callers may read it, and what a caller itself may do."""
+
+from typing import Annotated, Any, ClassVar, Protocol
+from uuid import UUID
+
+from pydantic import Field
+
+from baton.domain.access.actor import Actor, ActorKind, names_of
+from baton.domain.access.group import Group
+from baton.domain.kernel import Call, IdSet, NamesOnRequest, Query, SortedSet, Value
+from baton.domain.registry import question
+from baton.domain.shared.event_view import EventView
+from baton.domain.shared.listing import Order, Page
+from baton.domain.shared.reads import Reads, ask, find, permitted_commands
+from baton.domain.trust.authorization import Access, own_access, reachable_commands
+from baton.domain.trust.policy import NOT_ENFORCED, Policy, policies_enforced
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Position = Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
+class OwnGroup(Value):
+    """A group that the caller belongs to: it is listed there, or its token says so."""
+
+    group_id: UUID
+    name: str
+    listed: bool
+
+
+class OwnPolicy(Value):
+    """A policy that permits the caller something here: by its own name, or through these groups."""
+
+    policy_id: UUID
+    name: str
+    through_group_ids: IdSet
+    with_approval: bool
+    commands: SortedSet[str]
+
+
+class AccessView(Value):
+    """Who a caller is, what it can reach at once, what becomes a proposal when it calls it, and through which policies.
+
+    A caller without a token is of no kind and named so; where no policies are enforced, everything is permitted by none.
+    """
+
+    principal_id: UUID
+    kind: ActorKind | None
+    name: str | None
+    surface_id: UUID
+    permitted_commands: SortedSet[str]
+    commands_with_approval: SortedSet[str]
+    groups: tuple[OwnGroup, ...]
+    policies: tuple[OwnPolicy, ...]
+    enforced: bool
+    remark: str | None
+
+
+class EventFilter(Query):
+    """Which events of the log are wanted, behind which position."""
+
+    after: Position | None = None
+    stream_type: tuple[Name, ...] = ()
+    event_type: tuple[Name, ...] = ()
+
+
+@question("/events", context="edge", returns=Page[EventView])
+class ListEvents(EventFilter, NamesOnRequest):
+    """Every committed event after a position, in commit-safe order or the newest first.
+
+    Lists of steps are referred to: the address that shows the whole event stands in their place.
+    """
+
+    limit: Annotated[int, Field(ge=1, le=100)] = 50
+    cursor: Name | None = None
+    order: Order = Order.ASC
+    payloads: bool = True
+    max_bytes: Annotated[int, Field(ge=1024, le=2**24)] | None = None
+
+    def answer(self, call: Call) -> Reads[Page[dict[str, Any]]]:
+        return (yield from ask(EventPort.event_page, call, self))
+
+
+class EventPort(Protocol):
+    """Reads the log as its callers may."""
+
+    async def event_page(self, call: Call, query: ListEvents) -> Page[dict[str, Any]]:
+        """Return the events of the log that the caller may read."""
+
+
+@question("/events/stream", context="edge", returns=None, mcp=False)
+class StreamEvents(EventFilter):
+    """Every committed event after a position, as it happens (server-sent events); resumable without loss or repeat."""
+
+
+@question("/me", context="edge", returns=AccessView, open=True)
+class GetMyAccess(Query):
+    """Who I am to the service, and every command that a call of mine can reach on this surface."""
+
+    personal: ClassVar[bool] = True
+
+    def answer(self, call: Call) -> Reads[AccessView]:
+        actor = yield from find(Actor, call.principal_id)
+        kind = actor.kind if actor else None
+        appearance = (call.principal_id, call.surface_id)
+        names = yield from names_of([appearance], own=True)
+        permitted, access = (yield from permitted_commands()), (yield from own_access())
+        enforced = yield from policies_enforced()
+        return AccessView(
+            principal_id=call.principal_id,
+            kind=kind,
+            name=names[appearance],
+            surface_id=call.surface_id,
+            permitted_commands=reachable_commands(permitted, kind, call.surface_id),
+            commands_with_approval=reachable_commands(access.with_approval, kind, call.surface_id),
+            groups=tuple(own_group(group, call.principal_id) for group in access.groups),
+            policies=tuple(own_policy(policy, access, kind, call) for policy in access.policies),
+            enforced=enforced,
+            remark=None if enforced else NOT_ENFORCED,
+        )
+
+
+def own_group(group: Group, principal_id: UUID) -> OwnGroup:
+    """Return a group as one of its members sees it."""
+    return OwnGroup(group_id=group.id, name=group.name, listed=principal_id in group.member_ids)
+
+
+def own_policy(policy: Policy, access: Access, kind: ActorKind | None, call: Call) -> OwnPolicy:
+    """Return a policy as somebody sees it whom it permits something."""
+    return OwnPolicy(
+        policy_id=policy.id,
+        name=policy.name,
+        through_group_ids=access.group_ids & policy.permitted_group_ids,
+        with_approval=policy.approval is not None,
+        commands=reachable_commands(policy.permitted_commands, kind, call.surface_id),
+    )

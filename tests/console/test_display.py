@@ -1,0 +1,41 @@
+"""How values look to people: reasons, durations and what is named by the address of a signal."""
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from baton.console.display import Display, duration_text, reason_text
+from baton.domain.conduct.messages import reason_of
+from baton.domain.step.results import Failure
+from tests.support.tables import for_each
+
+DISPLAY = Display(ZoneInfo("UTC"))
+REFUSED: dict[str, Any] = {"target": "bl7:shutter", "error_class": "ControlWriteRejectedError", "message": "It refuses."}
+STEP = reason_of(Failure(**REFUSED, source_kind="setpoint", step_index=0))
+OTHER = reason_of(Failure(**REFUSED, source_kind="lifecycle"))
+
+
+@for_each(
+    ("reason", "shown"),
+    [
+        (STEP, "step 1, bl7:shutter failed: It refuses."),
+        (f"phase Scan: {STEP}", "phase Scan: step 1, bl7:shutter failed: It refuses."),
+        (OTHER, "It refuses."),
+        ("Scan failed: ControlWriteRejectedError: It refuses.", "Scan failed: It refuses."),
+        ("phase Scan: the camera is off", "phase Scan: the camera is off"),
+        ("The pump failed: Bearing: worn out", "The pump failed: Bearing: worn out"),
+        ("Somebody must check[0] this", "Somebody must check[0] this"),
+    ],
+)
+def test_a_reason_counts_steps_from_one_and_names_no_class(reason: str, shown: str) -> None:
+    assert reason_text(reason) == shown
+    assert DISPLAY.value(reason, "last_status_reason") == shown
+    assert DISPLAY.value(reason, "choice") == reason
+
+
+@for_each(("seconds", "shown"), [(0.0, "< 1 ms"), (0.0009, "< 1 ms"), (0.001, "1 ms"), (0.5, "500 ms"), (61, "1 min 1 s")])
+def test_no_duration_is_shown_as_nothing(seconds: float, shown: str) -> None:
+    assert duration_text(seconds) == shown
+
+
+def test_the_address_of_a_signal_is_shown_as_it_is() -> None:
+    assert "<dt>bl7:rotary</dt>" in DISPLAY.value({"bl7:rotary": {"low": -360}})

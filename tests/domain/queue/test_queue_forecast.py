@@ -1,0 +1,174 @@
+"""The forecast of a queue: which gates would refuse its first items now, and when they would start and end."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from baton.domain.conduct.conduct import ConductProcedure
+from baton.domain.conduct.estimates import StepDuration
+from baton.domain.equipment.asset import EnterAssetMaintenance
+from baton.domain.queue.forecast import ItemForecast, judge_item
+from baton.domain.queue.queue import HoldQueue
+from baton.domain.queue.views import GetQueue, QueueView
+from baton.domain.recipe.recipe import DeprecateRecipe
+from tests.support.domain.assets import run_reads
+from tests.support.domain.conducts import STEPS, open_conduct, register_procedure
+from tests.support.domain.queues import add_items, item_of, open_queue, queue_of, start_item
+from tests.support.domain.run_beamline import Beamline, beamline
+from tests.support.domain.schedules import darks, recipe, series
+from tests.support.domain.world import START, World
+from tests.support.tables import for_each
+
+BEGUN = START + timedelta(hours=2)
+SECONDS = StepDuration(count=3, median=10.0, p90=12.0)
+
+
+def queue_at(line: Beamline) -> UUID:
+    return open_queue(line.world, asset_id=line.hutch.beamline)
+
+
+def add_survey(line: Beamline, id: UUID, **fields: Any) -> UUID:
+    own = {name: line.request[name] for name in ("subject_id", "campaign_id")}
+    (item_id,) = add_items(line.world, id, "survey", target=series(line.plan_id, recipe(line.world), **own), **fields)
+    return item_id
+
+
+def forecast_of(world: World, id: UUID) -> tuple[ItemForecast, ...]:
+    view: QueueView = world.ask(GetQueue(), on=id)
+    return view.forecast
+
+
+PASSING = {
+    "clearance_present",
+    "clearance_active",
+    "supply_present",
+    "supply_available",
+    "enclosure_permitted",
+    "subject_mounted",
+    "families_covered",
+    "wires_connected",
+    "roles_played",
+}
+
+
+@for_each("gate", [*sorted(PASSING), "plan_current", "assets_in_service", "campaign_open"])
+def test_a_plan_is_judged_by_the_gates_of_its_run(gate: str) -> None:
+    line = beamline(gate)
+    id = queue_at(line)
+    add_survey(line, id)
+    (forecast,) = forecast_of(line.world, id)
+    closed = {one.gate: one.may_pass for one in forecast.closed_gates}
+    assert gate in closed
+    assert closed[gate] is (gate in PASSING)
+    assert forecast.expected_start is None
+
+
+def test_nothing_is_closed_on_a_beamline_that_is_ready() -> None:
+    line = beamline()
+    id = queue_at(line)
+    add_survey(line, id)
+    add_items(line.world, id, "darks", target=darks(recipe(line.world), target_asset_ids=[line.hutch.camera]))
+    first, second = forecast_of(line.world, id)
+    assert (first.closed_gates, second.closed_gates) == ((), ())
+    assert first.expected_start == line.world.now
+    assert (first.expected_end, second.expected_start) == (None, None), "nobody knows how long the steps take"
+
+
+def test_a_recipe_is_judged_by_the_gates_of_a_procedure_on_its_targets() -> None:
+    line = beamline("enclosure_permitted")
+    id = queue_at(line)
+    line.world.when(EnterAssetMaintenance(), on=line.hutch.camera)
+    add_items(line.world, id, "darks", target=darks(recipe(line.world), target_asset_ids=[line.hutch.camera]))
+    (forecast,) = forecast_of(line.world, id)
+    assert [(one.gate, one.may_pass) for one in forecast.closed_gates] == [
+        ("assets_ready", True),
+        ("enclosures_permitted", True),
+    ]
+
+
+def test_a_recipe_that_is_deprecated_would_be_refused() -> None:
+    line = beamline()
+    id = queue_at(line)
+    recipe_id = recipe(line.world)
+    add_items(line.world, id, "darks", target=darks(recipe_id))
+    add_survey(line, id)
+    line.world.when(DeprecateRecipe(reason="superseded"), on=recipe_id)
+    first, second = forecast_of(line.world, id)
+    (gate,) = first.closed_gates
+    assert (gate.gate, gate.code, gate.may_pass) == ("steps_prepared", "ProcedureBoundRecipeDeprecatedError", False)
+    assert second.closed_gates == ()
+
+
+def test_an_asset_that_another_conduct_has_blocks_a_recipe_and_a_plan() -> None:
+    line = beamline()
+    id = queue_at(line)
+    add_items(line.world, id, "darks", target=darks(recipe(line.world), target_asset_ids=[line.hutch.camera]))
+    add_survey(line, id)
+    rival = register_procedure(line.world, target_asset_ids=[line.hutch.camera])
+    open_conduct(line.world, ConductProcedure(steps=STEPS), on=rival)
+    for forecast in forecast_of(line.world, id):
+        (gate,) = forecast.closed_gates
+        assert (gate.gate, gate.reason, gate.may_pass) == ("targets_unclaimed", "asset_in_use", True)
+
+
+def test_what_the_running_item_has_is_free_in_the_turn_of_the_next() -> None:
+    line = beamline()
+    id = queue_at(line)
+    target = darks(recipe(line.world), target_asset_ids=[line.hutch.camera])
+    first, _ = add_items(line.world, id, "a", "b", target=target)
+    start_item(line.world, id, first)
+    running = item_of(line.world, id, first)
+    assert running.procedure_id is not None
+    registration = running.aim.registration()  # type: ignore[union-attr]
+    line.world.when(registration, opening=running.procedure_id)
+    open_conduct(line.world, ConductProcedure(), on=running.procedure_id)
+    (forecast,) = forecast_of(line.world, id)
+    assert forecast.closed_gates == ()
+
+
+def test_a_refusal_that_does_not_pass_counts_before_one_that_may() -> None:
+    line = beamline("clearance_active", "plan_current")
+    id = queue_at(line)
+    item_id = add_survey(line, id)
+    judgement = judge(line.world, id, item_id)
+    assert judgement.refusal.code == "RunBoundPlanDeprecatedError"
+    assert [one.passing for one in judgement.report.refusals] == [True, False]
+
+
+def judge(world: World, id: UUID, item_id: UUID) -> Any:
+    assert world.call is not None
+    return run_reads(world, judge_item(item_of(world, id, item_id), queue_of(world, id).running, world.call))
+
+
+def hold(line: Beamline, id: UUID) -> None:
+    line.world.when(HoldQueue(reason="wait"), on=id)
+
+
+@for_each(
+    ("change", "fields", "starts"),
+    [
+        (None, {}, [0, 30]),
+        (None, {"not_before": BEGUN + timedelta(hours=1)}, [3600, 3630]),
+        (None, {"pause_after": True}, [0, None]),
+        (hold, {}, [None, None]),
+    ],
+)
+def test_items_follow_one_another_by_how_long_their_steps_took_before(
+    change: Callable[[Beamline, UUID], None] | None, fields: dict[str, Any], starts: list[int | None]
+) -> None:
+    line = beamline()
+    world, id = line.world, queue_at(line)
+    world.ports["step_durations"] = lambda keys: dict.fromkeys(keys, SECONDS)
+    target = darks(recipe(world))
+    add_items(world, id, "a", target=target, **fields)
+    add_items(world, id, "b", target=target)
+    if change is not None:
+        change(line, id)
+    world.now = BEGUN
+    first, second = forecast_of(world, id)
+    assert first.estimate is not None
+    assert first.estimate.remaining_seconds == 30.0, "two steps and a closing step, ten seconds each"
+    expected = [None if at is None else BEGUN + timedelta(seconds=at) for at in starts]
+    assert [first.expected_start, second.expected_start] == expected
+    assert first.expected_end == (None if expected[0] is None else expected[0] + timedelta(seconds=30))
