@@ -35,13 +35,27 @@ async def outage(postgres: EmbeddedPostgres, database: str) -> AsyncIterator[Non
     """Close a database to everybody, and end the sessions that are open."""
     async with await psycopg.AsyncConnection.connect(postgres.url, autocommit=True) as connection:
         await connection.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS false")
-        await connection.execute(
-            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s", (database,)
-        )
+        await until(lambda: is_without_sessions(connection, database))
         try:
             yield
         finally:
             await connection.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS true")
+
+
+async def is_without_sessions(connection: Connection, database: str) -> bool:
+    """End the sessions of a database, and return whether the server agrees that none is left.
+
+    A session that is just beginning shows in no list yet, but keeps its database from being renamed.
+    """
+    await connection.execute(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s", (database,)
+    )
+    try:
+        await connection.execute(f"ALTER DATABASE {database} RENAME TO {database}_away")
+    except psycopg.errors.ObjectInUse:
+        return False
+    await connection.execute(f"ALTER DATABASE {database}_away RENAME TO {database}")
+    return True
 
 
 @pytest.fixture
