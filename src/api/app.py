@@ -31,7 +31,7 @@ from baton.application.telemetry import ProcessReport
 from baton.domain.conduct.views import StreamProcedureConduct
 from baton.domain.contexts import REGISTRY
 from baton.domain.step.results import actuation_of
-from baton.domain.views.edge_queries import StreamEvents
+from baton.domain.views.event_log import StreamEvents
 
 if TYPE_CHECKING:
     from baton.api.trace_continuation import TraceContinuation

@@ -17,7 +17,7 @@ from baton.domain.shared.examples import fill
 from baton.domain.shared.field_meanings import describe
 from baton.domain.shared.sources import operation_source
 from baton.domain.trust.policy import approvable_commands
-from baton.domain.views.edge_queries import StreamEvents
+from baton.domain.views.event_log import StreamEvents
 
 UUID_SCHEMA = {"type": "string", "format": "uuid"}
 JSON, PROBLEM = "application/json", "application/problem+json"

@@ -21,7 +21,7 @@ from baton.domain.registry import REGISTRY, Operation, Registry, snake_case
 from baton.domain.shared import refusals as domain
 from baton.domain.shared.refusals import NotFound, Refusal
 from baton.domain.shared.sources import refusal_source
-from baton.domain.views.edge_queries import StreamEvents
+from baton.domain.views.event_log import StreamEvents
 
 STREAMS: tuple[type[Any], ...] = (StreamEvents, StreamProcedureConduct)
 ALWAYS_POSSIBLE: tuple[type[Refusal], ...] = (

@@ -24,7 +24,7 @@ from baton.domain.access.actor import Names
 from baton.domain.conduct.frames import FrameKind, StreamFrame
 from baton.domain.conduct.views import ConductView, StreamProcedureConduct, may_be_conducted
 from baton.domain.shared.refusals import UnauthorizedError
-from baton.domain.views.edge_queries import EventFilter, StreamEvents
+from baton.domain.views.event_log import EventFilter, StreamEvents
 
 MAX_ROWS = 200  # events that one read of the log returns for a reader
 MAX_BYTES = 128 * 1024  # about how much is buffered for a reader; rows beyond that are read again

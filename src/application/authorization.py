@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.caller import Caller
-from baton.application.ports import FoldedStanding, Store, VerdictLog
+from baton.application.ports import JudgedPrincipal, Store, VerdictLog
 from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.access.group import ACTIVE, GROUPS, IN_USE, Group
@@ -13,37 +13,37 @@ from baton.domain.agent.agent import Agent, AgentStatus
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Aggregate
 from baton.domain.registry import REGISTRY
 from baton.domain.trust import authorization as rules
-from baton.domain.trust.authorization import Access, AuthzResult, Standing
+from baton.domain.trust.authorization import Access, AuthzResult, PrincipalStatus
 from baton.domain.trust.conduit import AccessDecision
 from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy, policy_key
 
 ALLOWED = AuthzResult(AccessDecision.ALLOW)
 
 
-class PrincipalStandings:
+class PrincipalStatuses:
     """The standing of principals by the very latest event; folds are kept between calls and only newer events are read."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[tuple[str, UUID], tuple[int, Any]] = {}
 
-    async def of(self, principal_id: UUID) -> Standing:
+    async def of(self, principal_id: UUID) -> PrincipalStatus:
         """Return whether a principal is active, and an agent in service."""
         actor: Actor | None = await self._latest(Actor.aggregate, principal_id)
         if actor is None or actor.kind is not ActorKind.AGENT:
-            return Standing(actor)
+            return PrincipalStatus(actor)
         agent: Agent | None = await self._latest(Agent.aggregate, principal_id)
         status = None if agent is None else agent.status
-        return Standing(actor, status is AgentStatus.VERSIONED, status is AgentStatus.SUSPENDED)
+        return PrincipalStatus(actor, status is AgentStatus.VERSIONED, status is AgentStatus.SUSPENDED)
 
-    async def standing_of(self, principal_id: UUID, *, known_only: bool) -> FoldedStanding:
+    async def standing_of(self, principal_id: UUID, *, known_only: bool) -> JudgedPrincipal:
         """Return why a principal may not act, if so, with the versions read; `known_only` objects to strangers too."""
         standing = await self.of(principal_id)
         unknown = "principal_unknown" if known_only and standing.actor is None else None
         is_agent = standing.actor is not None and standing.actor.kind is ActorKind.AGENT
         agent_version = self._version(Agent.aggregate, principal_id) if is_agent else None
         actor_version = self._version(Actor.aggregate, principal_id)
-        return FoldedStanding(principal_id, standing.objection or unknown, actor_version, agent_version)
+        return JudgedPrincipal(principal_id, standing.objection or unknown, actor_version, agent_version)
 
     def _version(self, aggregate: Aggregate[Any], id: UUID) -> int:
         return self._known.get((aggregate.name, id), (0, None))[0]
@@ -60,7 +60,7 @@ class PrincipalStandings:
 class PermissiveAuthorizer:
     """Allows everything and records nothing, for development and tests; a deactivated agent or monitor stays denied."""
 
-    def __init__(self, standings: PrincipalStandings | None = None) -> None:
+    def __init__(self, standings: PrincipalStatuses | None = None) -> None:
         self._standings = standings
 
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
@@ -80,9 +80,9 @@ class PermissiveAuthorizer:
     async def proven_groups(self, caller: Caller) -> frozenset[UUID]:
         return frozenset()
 
-    async def read_standing(self, caller: Caller) -> FoldedStanding:
+    async def read_principal_status(self, caller: Caller) -> JudgedPrincipal:
         if self._standings is None or caller.principal_id == NIL:
-            return FoldedStanding(caller.principal_id)
+            return JudgedPrincipal(caller.principal_id)
         return await self._standings.standing_of(caller.principal_id, known_only=False)
 
 
@@ -93,7 +93,7 @@ class PolicyAuthorizer:
     def __init__(self, store: Store, verdicts: VerdictLog) -> None:
         self._store = store
         self._verdicts = verdicts
-        self._standings = PrincipalStandings(store)
+        self._standings = PrincipalStatuses(store)
         self._policies: dict[str, dict[UUID, tuple[int, Policy]]] = {}
         self._groups: dict[UUID, tuple[int, Group]] = {}
 
@@ -130,9 +130,9 @@ class PolicyAuthorizer:
         here = await self._applicable(caller.conduit_id, caller.surface_id)
         return Access(tuple(groups), tuple(policy for policy in here if policy.names(caller.principal_id, ids)))
 
-    async def read_standing(self, caller: Caller) -> FoldedStanding:
+    async def read_principal_status(self, caller: Caller) -> JudgedPrincipal:
         if is_system(caller, caller.surface_id):
-            return FoldedStanding(caller.principal_id)
+            return JudgedPrincipal(caller.principal_id)
         return await self._standings.standing_of(caller.principal_id, known_only=True)
 
     async def _applicable(self, conduit_id: UUID, surface_id: UUID) -> list[Policy]:

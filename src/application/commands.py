@@ -56,7 +56,7 @@ DENIALS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Decided:
+class PreparedWrite:
     """What a command comes to: what it writes, the stream it is about or begins, and what it answers."""
 
     batch: Batch
@@ -88,7 +88,7 @@ class Commands:
     ) -> CommandResult:
         """Execute one command, or refuse it and change nothing; `new_id` is what it opens or creates."""
         operation = command.operation
-        await self._admit(command, caller)
+        await self._authorize(command, caller)
         begins = operation.work is not None or operation.starts_workflow is not None
         if begins and caller.claims is not None:
             caller = replace(caller, proven_group_ids=await self.authorizer.proven_groups(caller))
@@ -97,7 +97,7 @@ class Commands:
         async def write(new_id: UUID | None) -> CommandResult:
             return await self._write(command, caller, target_id, claim, new_id)
 
-        return await self._once(claim, write, new_id)
+        return await self._under_idempotency_key(claim, write, new_id)
 
     async def propose(
         self, command: Command, caller: Caller, needed: ApprovalRequiredError, target_id: UUID | None, key: str | None
@@ -121,9 +121,9 @@ class Commands:
             )
             return await self._write(opening, proposer, None, claim, new_id)
 
-        return await self._once(claim, write, None)
+        return await self._under_idempotency_key(claim, write, None)
 
-    async def _once(
+    async def _under_idempotency_key(
         self, claim: KeyClaim | None, write: Callable[[UUID | None], Awaitable[CommandResult]], new_id: UUID | None
     ) -> CommandResult:
         """Write under an idempotency key, or return what was answered under it; a refusal gives the key back."""
@@ -164,7 +164,7 @@ class Commands:
         answer = None if decided.body is None else to_jsonable_python(decided.body)
         return DryRun(would=tuple(would_record(decided.batch, command, texts=texts)), answer=answer)
 
-    async def rehearse(self, command: Command, caller: Caller, target_id: UUID | None) -> Decided:
+    async def rehearse(self, command: Command, caller: Caller, target_id: UUID | None) -> PreparedWrite:
         """Decide a command as its execution would, on ports that reach nothing outside."""
         async with self._rehearse(command, caller, target_id) as (_, decided):
             return decided
@@ -177,10 +177,10 @@ class Commands:
     @asynccontextmanager
     async def _rehearse(
         self, command: Command, caller: Caller, target_id: UUID | None
-    ) -> AsyncIterator[tuple[UnitOfWork, Decided]]:
+    ) -> AsyncIterator[tuple[UnitOfWork, PreparedWrite]]:
         operation = command.operation
         try:
-            await self._admit(command, caller)
+            await self._authorize(command, caller)
         except ApprovalRequiredError:
             await self._refuse_other_kinds(operation, caller)
         async with self.store.session() as session:
@@ -192,7 +192,9 @@ class Commands:
                 refuse_existing(operation, decided.stream_id)
             yield unit, decided
 
-    async def _basis(self, unit: UnitOfWork, decided: Decided, command: Command, target_id: UUID | None) -> ProposalBasis:
+    async def _basis(
+        self, unit: UnitOfWork, decided: PreparedWrite, command: Command, target_id: UUID | None
+    ) -> ProposalBasis:
         """Return what a decided command rests on. It is decided again, a moment later and under another id, to find out
         which values are times and new ids."""
         call = replace(decided.batch.call, now=decided.batch.call.now + MOMENT, new_id=self.new_id())
@@ -215,7 +217,7 @@ class Commands:
         """Return a unit of work of this caller."""
         return UnitOfWork(session, caller, self.authorizer, self.ports)
 
-    async def _admit(self, command: Command, caller: Caller) -> None:
+    async def _authorize(self, command: Command, caller: Caller) -> None:
         """Refuse a caller who may not give this command, or any that it stands for."""
         operation = command.operation
         if defines(type(command), "needs"):
@@ -237,7 +239,7 @@ class Commands:
             detail = f"{operation.command_name} is for actors of kind {kinds} only; call it with such an account's token."
             raise UnauthorizedError(detail, reason="caller_kind_not_permitted")
 
-    async def _decide(self, unit: UnitOfWork, command: Command, call: Call, target_id: UUID | None) -> Decided:
+    async def _decide(self, unit: UnitOfWork, command: Command, call: Call, target_id: UUID | None) -> PreparedWrite:
         """Load what a command is about, decide it, and put together what it writes and answers."""
         operation = command.operation
         unit.begin_decision()
@@ -255,7 +257,7 @@ class Commands:
         if answer is None and operation.creates and operation.aggregate is not None:
             body = {operation.aggregate.id_name: str(stream_id)}
         status = answer.status if answer is not None and answer.status is not None else operation.status
-        return Decided(batch, stream_id, status, body, answer is not None and answer.replayed)
+        return PreparedWrite(batch, stream_id, status, body, answer is not None and answer.replayed)
 
     async def _attempt(
         self, session: Session, command: Command, call: Call, caller: Caller, target_id: UUID | None, claim: KeyClaim | None
@@ -284,7 +286,7 @@ class Commands:
 
     async def _decide_approved(
         self, unit: UnitOfWork, command: Command, call: Call, target_id: UUID | None, approved: KeptBasis
-    ) -> Decided:
+    ) -> PreparedWrite:
         """Decide a command that was approved, or refuse it where it comes to something else. Nothing outside is reached
         before that is known."""
         unit.ports = rehearsing = DryRunPorts(self.ports)

@@ -241,7 +241,7 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True)
-class FoldedStanding:
+class JudgedPrincipal:
     """Whether a principal may act at all, and the versions of its streams that say so."""
 
     principal_id: UUID
@@ -269,7 +269,7 @@ class Authorizer(Protocol):
     async def access(self, caller: Caller) -> Access:
         """Return what the caller may do on its surface and why; record nothing."""
 
-    async def read_standing(self, caller: Caller) -> FoldedStanding:
+    async def read_principal_status(self, caller: Caller) -> JudgedPrincipal:
         """Return whether the caller may act at all, by the very latest event; record nothing."""
 
 

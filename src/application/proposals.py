@@ -39,7 +39,7 @@ EVERYWHERE = (UnauthorizedError, ApprovalRequiredError, ConcurrencyError, Idempo
 class ProposedWork:
     """A proposal as its proposer waits for it: its command's answer, or why it was not carried out."""
 
-    workflow = rules.CARRIED_OUT_AS
+    workflow = rules.PROPOSER_WORK
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -89,7 +89,7 @@ class ProposedWork:
 class ApprovalWork(ProposedWork):
     """A proposal as its approver waits for it: what came of the command, be that its answer or its refusal."""
 
-    workflow = rules.APPROVED_AS
+    workflow = rules.APPROVER_WORK
 
     async def job(self, work_id: UUID) -> Job:
         return proposal_job(work_id)
@@ -114,7 +114,7 @@ class ApprovalWork(ProposedWork):
 
 def proposal_job(proposal_id: UUID, event: EventRow | None = None, *, news: bool = True) -> Job:
     """Return the job that settles a proposal; with news, the one that waits for it is told to look again."""
-    kind, memo = rules.CARRIED_OUT_AS, {} if event is None else event_memo(event)
+    kind, memo = rules.PROPOSER_WORK, {} if event is None else event_memo(event)
     return Job(kind, f"{kind}:{proposal_id}", str(proposal_id), {}, f"Proposal {proposal_id}", news=news, memo=memo)
 
 
@@ -134,7 +134,7 @@ class SettlementSubscriber:
     """Has proposals settled: when they are made, so that they expire, and when somebody decides about them."""
 
     name: str = "proposals"
-    workflows: tuple[str, ...] = (rules.CARRIED_OUT_AS,)
+    workflows: tuple[str, ...] = (rules.PROPOSER_WORK,)
     events: tuple[type[Event], ...] = (
         *(rules.ProposalOpened, rules.ProposalApproved, rules.ProposalRejected, rules.ProposalWithdrawn),
     )
@@ -172,7 +172,7 @@ class Proposals:
             command, caller = await self._load(proposal)
             if "wait" in type(command).model_fields:
                 command = command.model_copy(update={"wait": 0})
-            key = f"{rules.CARRIED_OUT_AS}{NOT_KEYED_OUTSIDE}{proposal.id}"
+            key = f"{rules.PROPOSER_WORK}{NOT_KEYED_OUTSIDE}{proposal.id}"
             result = await self.service.execute(command, caller, target_id=proposal.target_id, key=key)
             outcome = rules.RecordProposalOutcome(status=result.status, answer=dict(result.body) if result.body else None)
         except (Unavailable, ConcurrencyError, IdempotencyClaimLostError):

@@ -20,7 +20,7 @@ from baton.domain.ports import Ports, method_of
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import Order, Page, decode_cursor, encode_cursor, malformed_cursor
 from baton.domain.shared.reads import AskPort
-from baton.domain.views.edge_queries import EventFilter, ListEvents, StreamEvents
+from baton.domain.views.event_log import EventFilter, ListEvents, StreamEvents
 
 PROJECTIONS = "projections"  # the follower that keeps every projection
 OWN_WRITES_WAIT_SECONDS = 2.0

@@ -52,7 +52,7 @@ def event_memo(event: EventRow) -> dict[str, str]:
 
 @dataclass
 class Dispatcher:
-    """Leads every subscriber through the log; one process does so for all."""
+    """EndEffect every subscriber through the log; one process does so for all."""
 
     store: Store
     engine: Engine

@@ -107,7 +107,7 @@ class UnitOfWork:
             case reads.Permission(command_name, surface_id):
                 return (await self._authorizer.authorize(self._caller, command_name, surface_id)).is_allowed
             case reads.Grants(command_names):
-                standing = await self._authorizer.read_standing(self._caller)
+                standing = await self._authorizer.read_principal_status(self._caller)
                 permitted = await self._authorizer.permitted_commands(self._caller)
                 return standing.objection, tuple(name for name in command_names if name not in permitted)
             case reads.PermittedCommands():

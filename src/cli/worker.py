@@ -21,7 +21,7 @@ from temporalio.service import RPCError
 from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
 
 import baton
-from baton.activities import implementations
+from baton.activities import bindings
 from baton.application.boot_guards import idle_agents
 from baton.application.conduct import step_execution
 from baton.application.conduct.actions import Actions
@@ -210,16 +210,16 @@ def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Work
     """Return a Temporal worker with every workflow and activity of this build."""
     own, deployment = runtime.agents, worker_deployment(runtime.settings)
     activities = [
-        *implementations.mint_sweep_activities(runtime.mint_sweeps),
-        *implementations.calibration_publication_activities(runtime.publications),
-        *implementations.conduct_activities(wired.conductor, wired.passes, wired.steps),
-        *implementations.run_conduct_activities(wired.run_conductor),
-        *implementations.agent_activities(own.models, own.regenerations, own.promoter, own.supervisor, own.expirer),
-        *implementations.schedule_firing_activities(runtime.firings),
-        *implementations.proposal_activities(runtime.proposals),
-        *implementations.queue_activities(runtime.queue_turns),
-        *implementations.signal_activities(wired.signals),
-        *implementations.task_activities(runtime.tasks),
+        *bindings.mint_sweep_activities(runtime.mint_sweeps),
+        *bindings.calibration_publication_activities(runtime.publications),
+        *bindings.conduct_activities(wired.conductor, wired.passes, wired.steps),
+        *bindings.run_conduct_activities(wired.run_conductor),
+        *bindings.agent_activities(own.models, own.regenerations, own.promoter, own.supervisor, own.expirer),
+        *bindings.schedule_firing_activities(runtime.firings),
+        *bindings.proposal_activities(runtime.proposals),
+        *bindings.queue_activities(runtime.queue_turns),
+        *bindings.signal_activities(wired.signals),
+        *bindings.task_activities(runtime.tasks),
     ]
     return Worker(
         client,

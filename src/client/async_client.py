@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from baton.client.connection import DEFAULT_URL, STREAM_TIMEOUT, connection_options, loss_of, response_of
-from baton.client.exchanges import ClientSession, Exchange, Lost, Pause
+from baton.client.exchanges import CallScript, ClientSession, NoAnswer, Wait
 from baton.client.index import OPERATIONS, OperationEntry
 from baton.client.operations import AsyncOperations
 from baton.client.requests import HttpRequest, HttpResponse
@@ -45,16 +45,16 @@ class AsyncBaton(AsyncOperations):
     ) -> Any:
         return await self.carry_out(self.session.call(operation, arguments, key=key, dry_run=dry_run))
 
-    async def carry_out(self, exchange: Exchange[T]) -> T:
+    async def carry_out(self, exchange: CallScript[T]) -> T:
         """Carry out an exchange to its end."""
-        reply: HttpResponse | Lost | None = None
+        reply: HttpResponse | NoAnswer | None = None
         while True:
             try:
                 step = exchange.send(reply)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             match step:
-                case Pause(seconds):
+                case Wait(seconds):
                     await asyncio.sleep(seconds)
                     reply = None
                 case HttpRequest():
@@ -97,7 +97,7 @@ class AsyncBaton(AsyncOperations):
                     return
                 reply = None
                 match step:
-                    case Pause(seconds):
+                    case Wait(seconds):
                         await asyncio.sleep(seconds)
                     case HttpRequest():
                         reply = await self._send(step)
@@ -107,9 +107,9 @@ class AsyncBaton(AsyncOperations):
                         reply, stream, lines = await self._open(request)
                     case NextLine():
                         try:
-                            reply = await anext(lines, Lost("the stream has ended"))
+                            reply = await anext(lines, NoAnswer("the stream has ended"))
                         except httpx.TransportError as error:
-                            reply = Lost(loss_of(error))
+                            reply = NoAnswer(loss_of(error))
                     case frame:
                         yield frame
         finally:
@@ -128,16 +128,16 @@ class AsyncBaton(AsyncOperations):
     ) -> None:
         await self.close()
 
-    async def _send(self, request: HttpRequest) -> HttpResponse | Lost:
+    async def _send(self, request: HttpRequest) -> HttpResponse | NoAnswer:
         try:
             answer = await self.http.request(
                 request.method, request.path, params=list(request.query), content=request.body, headers=dict(request.headers)
             )
         except httpx.TransportError as error:
-            return Lost(loss_of(error))
+            return NoAnswer(loss_of(error))
         return response_of(answer, answer.content)
 
-    async def _open(self, request: HttpRequest) -> tuple[HttpResponse | Lost, httpx.Response | None, AsyncIterator[str]]:
+    async def _open(self, request: HttpRequest) -> tuple[HttpResponse | NoAnswer, httpx.Response | None, AsyncIterator[str]]:
         headers, timeout = dict(request.headers), STREAM_TIMEOUT
         try:
             asked = self.http.build_request(
@@ -146,7 +146,7 @@ class AsyncBaton(AsyncOperations):
             opened = await self.http.send(asked, stream=True)
             content = b"" if opened.status_code == 200 else await opened.aread()
         except httpx.TransportError as error:
-            return Lost(loss_of(error)), None, no_lines()
+            return NoAnswer(loss_of(error)), None, no_lines()
         return response_of(opened, content), opened, opened.aiter_lines()
 
 

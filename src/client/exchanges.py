@@ -20,20 +20,20 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Pause:
+class Wait:
     """Nothing is sent for a while."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
-class Lost:
+class NoAnswer:
     """A request that was not answered, and why; the service may have carried it out."""
 
     reason: str
 
 
-Exchange = Generator[HttpRequest | Pause, Any, T]
+CallScript = Generator[HttpRequest | Wait, Any, T]
 
 
 @dataclass
@@ -48,7 +48,7 @@ class ClientSession:
 
     def call(
         self, operation: OperationEntry, arguments: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
-    ) -> Exchange[Any]:
+    ) -> CallScript[Any]:
         """Call an operation: a name may stand where an id belongs, and a list shows what this client did before."""
         check_names(operation, arguments)  # before anything is asked for the sake of a name
         resolved = yield from self.resolve(operation, arguments)
@@ -61,24 +61,24 @@ class ClientSession:
         self.position = max(self.position, int(response.headers.get(POSITION, 0)))
         return answer_of(request, response)
 
-    def deliver(self, request: HttpRequest) -> Exchange[HttpResponse]:
+    def deliver(self, request: HttpRequest) -> CallScript[HttpResponse]:
         """Send a request, and again while it is not answered or the answer asks to come again. Repeating is harmless: a
         command carries its key, and a query changes nothing."""
         begun, pause = monotonic(), FIRST_PAUSE_SECONDS
         while True:
-            response: HttpResponse | Lost = yield request
+            response: HttpResponse | NoAnswer = yield request
             self.answered = self.answered or isinstance(response, HttpResponse)
             if isinstance(response, HttpResponse) and not comes_again(response):
                 return response
             patience = self.give_up_seconds if self.answered else min(FIRST_CONTACT_SECONDS, self.give_up_seconds)
             if monotonic() + pause > begun + patience:
-                if isinstance(response, Lost):
+                if isinstance(response, NoAnswer):
                     raise ServiceUnreachableError(f"No service answers at {self.url} ({response.reason}).")
                 return response
-            yield Pause(wanted_pause(response, pause))
+            yield Wait(wanted_pause(response, pause))
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
-    def resolve(self, operation: OperationEntry, arguments: Mapping[str, Any]) -> Exchange[dict[str, Any]]:
+    def resolve(self, operation: OperationEntry, arguments: Mapping[str, Any]) -> CallScript[dict[str, Any]]:
         """Return the arguments with an id wherever a name stands for one."""
         resolved = dict(arguments)
         for name, value in arguments.items():
@@ -90,14 +90,14 @@ class ClientSession:
                 resolved[name] = yield from self.id_of(kind, value)
         return resolved
 
-    def ids_of(self, kind: str, names: Iterable[str | UUID]) -> Exchange[list[UUID]]:
+    def ids_of(self, kind: str, names: Iterable[str | UUID]) -> CallScript[list[UUID]]:
         """Return the ids of things of a kind with these names."""
         ids: list[UUID] = []
         for name in names:
             ids += [(yield from self.id_of(kind, name))]
         return ids
 
-    def id_of(self, kind: str, name: str | UUID) -> Exchange[UUID]:
+    def id_of(self, kind: str, name: str | UUID) -> CallScript[UUID]:
         """Return the id of the one thing of a kind with this name; an id is its own."""
         if isinstance(name, UUID) or is_id(name):
             return UUID(str(name))
@@ -115,7 +115,7 @@ class ClientSession:
             self.names[known] = getattr(rows[0], aggregate.id_name)
         return self.names[known]
 
-    def rows(self, operation: OperationEntry, filters: Mapping[str, Any], pages: int | None = None) -> Exchange[list[Any]]:
+    def rows(self, operation: OperationEntry, filters: Mapping[str, Any], pages: int | None = None) -> CallScript[list[Any]]:
         """Return the items of a list, all of them or those of the first pages."""
         items: list[Any] = []
         cursor: dict[str, str] = {}
@@ -135,9 +135,9 @@ def comes_again(response: HttpResponse) -> bool:
     return response.status == 409 and refusal_of(409, response.content).code == CLAIM_LOST
 
 
-def wanted_pause(response: HttpResponse | Lost, otherwise: float) -> float:
+def wanted_pause(response: HttpResponse | NoAnswer, otherwise: float) -> float:
     """Return how long to wait before the next try: what the service asks for, or a growing and scattered time."""
-    wanted = None if isinstance(response, Lost) else response.headers.get(RETRY_AFTER)
+    wanted = None if isinstance(response, NoAnswer) else response.headers.get(RETRY_AFTER)
     return min(float(wanted), LONGEST_PAUSE_SECONDS) if wanted and wanted.isdigit() else otherwise * random.uniform(0.5, 1)
 
 

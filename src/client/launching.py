@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from baton.client.exchanges import ClientSession, Exchange
+from baton.client.exchanges import CallScript, ClientSession
 from baton.client.index import OPERATIONS
 from baton.client.refusals import ClientError, Refusal
 
@@ -37,14 +37,14 @@ class PlanToConduct(NamedTuple):
     phases: list[tuple[UUID, str]]  # the ids of the recipes with their names
 
 
-def call(session: ClientSession, operation: str, /, **arguments: Any) -> Exchange[Any]:
+def call(session: ClientSession, operation: str, /, **arguments: Any) -> CallScript[Any]:
     """Call an operation by its name."""
     return session.call(OPERATIONS[operation], arguments)
 
 
 def run_request(
     session: ClientSession, plan: Reference, options: Mapping[str, Any], parameters: Mapping[str, Any]
-) -> Exchange[dict[str, Any]]:
+) -> CallScript[dict[str, Any]]:
     """Return the arguments that ask whether a run may start on a plan: its parameters, what else preflight_run takes, and a
     name made of the plan's where none is given."""
     plan_id = yield from session.id_of(PLAN, plan)
@@ -57,7 +57,7 @@ def run_request(
 
 def preflight_plan(
     session: ClientSession, plan: Reference, options: Mapping[str, Any], parameters: Mapping[str, Any]
-) -> "Exchange[Preflight]":
+) -> "CallScript[Preflight]":
     """Ask whether a run on a plan could start now."""
     request = yield from run_request(session, plan, options, parameters)
     verdict: Preflight = yield from call(session, "preflight_run", **request)
@@ -72,7 +72,7 @@ def launch_plan(
     parameters: Mapping[str, Any],
     *,
     dry_run: bool = False,
-) -> Exchange[Any]:
+) -> CallScript[Any]:
     """Launch a plan: a run with these recipes as its phases, or with the only one that fits."""
     plan_id = yield from session.id_of(PLAN, plan)
     request = {"plan_id": plan_id, "parameters": dict(parameters), **given_options(options)}
@@ -95,7 +95,7 @@ def launch_recipe(
     bindings: Mapping[str, Any],
     *,
     dry_run: bool = False,
-) -> Exchange[Any]:
+) -> CallScript[Any]:
     """Launch a recipe on these assets, as a procedure of its own."""
     request = {"recipe_id": recipe, "target_asset_ids": list(assets), "bindings": dict(bindings), **given_options(options)}
     return (yield from session.call(OPERATIONS[LAUNCH], request, dry_run=dry_run))
@@ -106,7 +106,7 @@ def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def load_plan(session: ClientSession, plan_id: UUID, chosen: Sequence[Reference] | None) -> Exchange[PlanToConduct]:
+def load_plan(session: ClientSession, plan_id: UUID, chosen: Sequence[Reference] | None) -> CallScript[PlanToConduct]:
     """Return a plan with its method and the recipes of its phases: those chosen, or the only one that fits."""
     view = yield from call(session, "get_plan", plan_id=plan_id)
     method = yield from call(session, "get_method", method_id=view.method_id)
@@ -118,7 +118,7 @@ def load_plan(session: ClientSession, plan_id: UUID, chosen: Sequence[Reference]
 
 def chosen_recipes(
     session: ClientSession, plan: str, candidates: Sequence[Any], chosen: Sequence[Reference] | None
-) -> Exchange[list[tuple[UUID, str]]]:
+) -> CallScript[list[tuple[UUID, str]]]:
     """Return the recipes of the phases, ids with names: those chosen, or the only one that fits the plan."""
     names = {str(row.recipe_id): row.name for row in candidates}
     if chosen is None:

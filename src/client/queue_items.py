@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from baton.client.answers import json_value
-from baton.client.exchanges import ClientSession, Exchange, is_id
+from baton.client.exchanges import CallScript, ClientSession, is_id
 from baton.client.index import OPERATIONS
 from baton.client.launching import PLAN, RECIPE, Reference, call, kind_of, load_plan
 from baton.client.refusals import AmbiguousNameError, ClientError, UnknownNameError
@@ -41,14 +41,14 @@ class RowTargets(NamedTuple):
     parameters_field: str
 
 
-def add_from_table(session: ClientSession, queue: Reference, table: Table, **options: Any) -> Exchange[list[UUID]]:
+def add_from_table(session: ClientSession, queue: Reference, table: Table, **options: Any) -> CallScript[list[UUID]]:
     """Add an item for each row of a table to a queue, all or none, and return their ids; `table_request` has the options."""
     request = yield from table_request(session, queue, table, **options)
     added = yield from session.call(OPERATIONS[ADD], request.arguments)
     return list(added.item_ids)
 
 
-def try_table(session: ClientSession, queue: Reference, table: Table, **options: Any) -> "Exchange[DryRun]":
+def try_table(session: ClientSession, queue: Reference, table: Table, **options: Any) -> "CallScript[DryRun]":
     """Return what adding the rows of a table would record."""
     request = yield from table_request(session, queue, table, **options)
     would: DryRun = yield from session.call(OPERATIONS[ADD], request.arguments, dry_run=True)
@@ -66,7 +66,7 @@ def table_request(
     assets: Sequence[Reference] = (),
     before: Reference | None = None,
     zone: tzinfo | None = None,
-) -> Exchange[TableRequest]:
+) -> CallScript[TableRequest]:
     """Return the items of a table and what adds them: runs on a plan, whose phases are `recipes` or the only one that fits,
     or procedures of a recipe on assets. Refuse the table with all its faults."""
     queue_id = yield from session.id_of("Queue", queue)
@@ -90,7 +90,7 @@ def table_request(
     return TableRequest(items, arguments)
 
 
-def plan_rows(session: ClientSession, plan: Reference, chosen: Sequence[Reference] | None) -> Exchange[RowTargets]:
+def plan_rows(session: ClientSession, plan: Reference, chosen: Sequence[Reference] | None) -> CallScript[RowTargets]:
     """Return what rows for runs on a plan are: columns are the parameters of its method."""
     plan_id = yield from session.id_of(PLAN, plan)
     found = yield from load_plan(session, plan_id, chosen)
@@ -101,7 +101,7 @@ def plan_rows(session: ClientSession, plan: Reference, chosen: Sequence[Referenc
     return RowTargets(form, {"kind": "ConductPlan", "plan_id": plan_id, "phases": phases}, "override_parameters")
 
 
-def recipe_rows(session: ClientSession, recipe: Reference, assets: Sequence[Reference]) -> Exchange[RowTargets]:
+def recipe_rows(session: ClientSession, recipe: Reference, assets: Sequence[Reference]) -> CallScript[RowTargets]:
     """Return what rows for procedures of a recipe are: columns are the parameters of its capability."""
     recipe_id = yield from session.id_of(RECIPE, recipe)
     view = yield from call(session, "get_recipe", recipe_id=recipe_id)
@@ -134,7 +134,7 @@ def queue_item(item: RowItem, rows: RowTargets, subject_id: UUID | None) -> dict
     return {"title": item.title, "target": target, "not_before": item.not_before, "pause_after": item.pause_after}
 
 
-def subjects_of(session: ClientSession, items: Sequence[RowItem], faults: list[str]) -> Exchange[Mapping[str, UUID]]:
+def subjects_of(session: ClientSession, items: Sequence[RowItem], faults: list[str]) -> CallScript[Mapping[str, UUID]]:
     """Return the ids of the subjects that rows name; add a fault for each row whose subject is not found."""
     found: dict[str, UUID] = {}
     wrong: dict[str, str] = {}
@@ -151,7 +151,7 @@ def subjects_of(session: ClientSession, items: Sequence[RowItem], faults: list[s
     return found
 
 
-def item_id_of(session: ClientSession, queue: Reference, item: Reference) -> Exchange[UUID]:
+def item_id_of(session: ClientSession, queue: Reference, item: Reference) -> CallScript[UUID]:
     """Return the id of the one item that waits in a queue with this title; an id is its own."""
     if isinstance(item, UUID) or is_id(item):
         return UUID(str(item))

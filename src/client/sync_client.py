@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from baton.client.connection import DEFAULT_URL, STREAM_TIMEOUT, connection_options, loss_of, response_of
-from baton.client.exchanges import ClientSession, Exchange, Lost, Pause
+from baton.client.exchanges import CallScript, ClientSession, NoAnswer, Wait
 from baton.client.index import OPERATIONS, OperationEntry
 from baton.client.operations import Operations
 from baton.client.requests import HttpRequest, HttpResponse
@@ -43,16 +43,16 @@ class Baton(Operations):
     ) -> Any:
         return self.carry_out(self.session.call(operation, arguments, key=key, dry_run=dry_run))
 
-    def carry_out(self, exchange: Exchange[T]) -> T:
+    def carry_out(self, exchange: CallScript[T]) -> T:
         """Carry out an exchange to its end."""
-        reply: HttpResponse | Lost | None = None
+        reply: HttpResponse | NoAnswer | None = None
         while True:
             try:
                 step = exchange.send(reply)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             match step:
-                case Pause(seconds):
+                case Wait(seconds):
                     time.sleep(seconds)
                     reply = None
                 case HttpRequest():
@@ -94,7 +94,7 @@ class Baton(Operations):
                     return
                 reply = None
                 match step:
-                    case Pause(seconds):
+                    case Wait(seconds):
                         time.sleep(seconds)
                     case HttpRequest():
                         reply = self._send(step)
@@ -104,9 +104,9 @@ class Baton(Operations):
                         reply, stream, lines = self._open(request)
                     case NextLine():
                         try:
-                            reply = next(lines, Lost("the stream has ended"))
+                            reply = next(lines, NoAnswer("the stream has ended"))
                         except httpx.TransportError as error:
-                            reply = Lost(loss_of(error))
+                            reply = NoAnswer(loss_of(error))
                     case frame:
                         yield frame
         finally:
@@ -125,16 +125,16 @@ class Baton(Operations):
     ) -> None:
         self.close()
 
-    def _send(self, request: HttpRequest) -> HttpResponse | Lost:
+    def _send(self, request: HttpRequest) -> HttpResponse | NoAnswer:
         try:
             answer = self.http.request(
                 request.method, request.path, params=list(request.query), content=request.body, headers=dict(request.headers)
             )
         except httpx.TransportError as error:
-            return Lost(loss_of(error))
+            return NoAnswer(loss_of(error))
         return response_of(answer, answer.content)
 
-    def _open(self, request: HttpRequest) -> tuple[HttpResponse | Lost, httpx.Response | None, Iterator[str]]:
+    def _open(self, request: HttpRequest) -> tuple[HttpResponse | NoAnswer, httpx.Response | None, Iterator[str]]:
         headers, timeout = dict(request.headers), STREAM_TIMEOUT
         try:
             asked = self.http.build_request(
@@ -143,5 +143,5 @@ class Baton(Operations):
             opened = self.http.send(asked, stream=True)
             content = b"" if opened.status_code == 200 else opened.read()
         except httpx.TransportError as error:
-            return Lost(loss_of(error)), None, iter(())
+            return NoAnswer(loss_of(error)), None, iter(())
         return response_of(opened, content), opened, opened.iter_lines()

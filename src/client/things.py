@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from baton.client import launching
-from baton.client.exchanges import Exchange, list_operation
+from baton.client.exchanges import CallScript, list_operation
 from baton.client.index import AGGREGATES, OPERATIONS, AggregateEntry
 from baton.client.launching import Reference
 from baton.client.refusals import ClientError
@@ -75,7 +75,7 @@ class Thing:
         operation = OPERATIONS[self.aggregate.verbs["get_history"]]
         return self.client.every_item(operation, {self.aggregate.id_name: self.reference})
 
-    def _resolve(self) -> Exchange[UUID]:
+    def _resolve(self) -> CallScript[UUID]:
         return self.client.session.id_of(self.aggregate.name, self.reference)  # type: ignore[no-any-return]
 
     def __getattr__(self, name: str) -> Any:
@@ -108,7 +108,7 @@ class PlanThing(Thing):
         launch = launching.launch_plan(session, self.reference, recipes, options, given, dry_run=dry_run)
         return self.client.carry_out(launch if dry_run else self._start(launch))
 
-    def _start(self, launch: Exchange[Any]) -> "Exchange[RunThing]":
+    def _start(self, launch: CallScript[Any]) -> "CallScript[RunThing]":
         launched = yield from launch
         return RunThing(self.client, AGGREGATES["Run"], launched.run_id, launched)
 
@@ -149,7 +149,7 @@ class RecipeThing(Thing):
         launch = launching.launch_recipe(session, self.reference, assets, options, given, dry_run=dry_run)
         return self.client.carry_out(launch if dry_run else self._conduct(launch))
 
-    def _conduct(self, launch: Exchange[Any]) -> "Exchange[ProcedureThing]":
+    def _conduct(self, launch: CallScript[Any]) -> "CallScript[ProcedureThing]":
         launched = yield from launch
         return ProcedureThing(self.client, AGGREGATES["Procedure"], launched.procedure_ids[0], launched)
 
@@ -208,7 +208,7 @@ class ProposalThing(Thing):
         """Return the proposal with what its command would do now: `b.proposals[id].look().approve()`."""
         return self.client.carry_out(self._look())
 
-    def _look(self) -> "Exchange[ProposalThing]":
+    def _look(self) -> "CallScript[ProposalThing]":
         view = yield from self.client.session.call(OPERATIONS["get_proposal"], {"proposal_id": self.reference})
         return ProposalThing(self.client, self.aggregate, view.proposal_id, view)
 

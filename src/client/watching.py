@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, c
 from uuid import UUID
 
 from baton.client.event_stream import FrameReader, ServerEvent
-from baton.client.exchanges import ClientSession, Exchange, Lost, Pause
+from baton.client.exchanges import CallScript, ClientSession, NoAnswer, Wait
 from baton.client.index import OPERATIONS
 from baton.client.refusals import ClientError, ServiceUnreachableError, refusal_of
 from baton.client.requests import HttpRequest, HttpResponse, parse, request_of
@@ -43,11 +43,11 @@ class OpenStream:
 
 @dataclass(frozen=True)
 class NextLine:
-    """The next line of the open stream is wanted; the reply is `Lost` where there is none."""
+    """The next line of the open stream is wanted; the reply is `NoAnswer` where there is none."""
 
 
-Watching = Generator[HttpRequest | Pause | OpenStream | NextLine | F, Any, UUID | None]
-StreamReading = Generator[HttpRequest | Pause | OpenStream | NextLine | F, Any, F | None]
+Watching = Generator[HttpRequest | Wait | OpenStream | NextLine | F, Any, UUID | None]
+StreamReading = Generator[HttpRequest | Wait | OpenStream | NextLine | F, Any, F | None]
 
 
 class DisplayOptions(TypedDict):
@@ -72,9 +72,9 @@ def stream_frames(
     reader, heard, deadline = FrameReader(from_id), False, monotonic() + RECONNECT_SECONDS
     while True:
         headers = {} if reader.last_id is None else {"Last-Event-ID": reader.last_id}
-        opened: HttpResponse | Lost = yield OpenStream(replace(request, headers=headers))
+        opened: HttpResponse | NoAnswer = yield OpenStream(replace(request, headers=headers))
         match opened:
-            case Lost(reason):
+            case NoAnswer(reason):
                 if not heard or monotonic() > deadline:
                     raise ServiceUnreachableError(f"No service answers at {session.url} ({reason}).")
             case HttpResponse(status=200):
@@ -93,7 +93,7 @@ def stream_frames(
                     raise refusal_of(opened.status, opened.content)
             case _:
                 raise refusal_of(opened.status, opened.content)
-        yield Pause(PAUSE_SECONDS)
+        yield Wait(PAUSE_SECONDS)
 
 
 def conduct_frames(session: ClientSession, procedure_id: UUID, from_id: str | None = None) -> "Watching[ConductFrame]":
@@ -157,7 +157,7 @@ def run_frames(session: ClientSession, run_id: UUID) -> "Watching[RunFrame]":
             return None
         ahead = next((one for one in view.phases if one.conduct_id not in passed), None)
         if ahead is None:
-            yield Pause(look)
+            yield Wait(look)
             look = min(look * 1.5, LONGEST_LOOK_SECONDS)
         else:
             from_id = None if ahead.conduct_id in begun else f"{ahead.conduct_id}:0"
@@ -166,7 +166,7 @@ def run_frames(session: ClientSession, run_id: UUID) -> "Watching[RunFrame]":
             look = SHORTEST_LOOK_SECONDS
 
 
-def refuse_ended_run(session: ClientSession, run_id: UUID) -> Exchange[None]:
+def refuse_ended_run(session: ClientSession, run_id: UUID) -> CallScript[None]:
     """Refuse to wait for the conduct of a run that has ended."""
     view = yield from session.call(OPERATIONS["get_run"], {"run_id": run_id})
     if view.status not in LIVE:

@@ -16,7 +16,6 @@ from baton.api.errors import RequestValidationError, RouteNotFoundError
 from baton.api.http import Request, Response
 from baton.api.parsing import refuse_nul
 from baton.client.refusals import ClientError, ProposedError
-from baton.console.desk import Desk
 from baton.console.display import href_of, words_of
 from baton.console.forms import (
     CONTROLS,
@@ -33,6 +32,7 @@ from baton.console.forms import (
     read_fields,
 )
 from baton.console.in_process import REFUSALS, AnyRefusal, InProcessClient, entry_of, problem_of
+from baton.console.page_queries import PageQueries
 from baton.console.rendering import html_response, redirect
 from baton.console.sessions import FORM_TOKEN, ConsoleSession
 from baton.console.shell import ConsoleShell
@@ -82,8 +82,8 @@ class CommandForms:
 
     async def _phases_left(self, request: Request, session: ConsoleSession, typed: Mapping[str, str]) -> dict[str, str]:
         """Return the phases that the latest conduct of a run has left, as they would be typed in; none while it is live."""
-        run_id, desk = typed.get("run_id"), self._console.desk_of(request, session)
-        conduct = await desk.find(GetRunConduct, run_id) if run_id else None
+        run_id, queries = typed.get("run_id"), self._console.queries_of(request, session)
+        conduct = await queries.find(GetRunConduct, run_id) if run_id else None
         if conduct is None or conduct["result"] is None:
             return {}
         left = [one for one in conduct["phases"] if one["status"] == DEFINED]
@@ -127,7 +127,7 @@ class CommandForms:
         except ProposedError as error:
             return lead_to_proposal(request, session, error, self._console.zone, client.session.position)
         return lead_to(
-            request, session, destination(form, answer, typed), told_of(operation, answer), client.session.position
+            request, session, destination(form, answer, typed), success_message(operation, answer), client.session.position
         )
 
     async def _rehearse(
@@ -182,20 +182,20 @@ class CommandForms:
         status: int = 200,
     ) -> Response:
         """Return the form, as a page of its own or, to a script, as the part of one."""
-        console, desk = self._console, self._console.desk_of(request, session)
+        console, queries = self._console, self._console.queries_of(request, session)
         form = self._form(operation, typed, errors)
-        fields, asked = await with_options(form.fields, desk), prefilled_fields(request)
+        fields, asked = await with_options(form.fields, queries), prefilled_fields(request)
         context = {
             "operation": operation,
             "label": words_of(operation.name) if operation.target is None else verb_label(operation),
-            "about": await subject_of(form, desk),
+            "about": await subject_of(form, queries),
             "fields": [one for one in fields if is_shown(one, asked)],
             "more": [one for one in fields if not is_shown(one, asked)],
             "hidden": {name: typed[name] for name in carried_fields(operation) if name in typed},
             "key": typed.get(KEY) or uuid4().hex,
             "back": safe_path(typed.get(BACK)) or referring_page(request),
-            "may": desk.may(operation),
-            "proposed": desk.proposes(operation),
+            "may": queries.may(operation),
+            "proposed": queries.proposes(operation),
             "problem": problem,
             "unplaced": None if problem and errors and problem.get("errors") else problem,
             "would": would,
@@ -246,26 +246,26 @@ def typed_in(content: bytes) -> dict[str, str]:
     return found
 
 
-async def with_options(fields: Sequence[FormField], desk: Desk) -> list[FormField]:
+async def with_options(fields: Sequence[FormField], queries: PageQueries) -> list[FormField]:
     """Return the fields with what can be chosen for those that refer to other things."""
     shown = []
     for one in fields:
-        children = tuple(await with_options(one.children, desk))
+        children = tuple(await with_options(one.children, queries))
         options = one.options
         if one.refers_to is not None:
-            options = await options_of(one.refers_to, desk)
+            options = await options_of(one.refers_to, queries)
         shown.append(replace(one, children=children, options=options))
     return shown
 
 
-async def options_of(aggregate_name: str, desk: Desk) -> tuple[Option, ...]:
+async def options_of(aggregate_name: str, queries: PageQueries) -> tuple[Option, ...]:
     """Return the newest things of a kind as options; none where they have no list that the person may read."""
     aggregate = REGISTRY.aggregates[aggregate_name]
     column = name_field(aggregate)
     listing = REGISTRY.operations.get(f"list_{aggregate.path.rsplit('/', 1)[-1].replace('-', '_')}")
-    if listing is None or not desk.may(listing):
+    if listing is None or not queries.may(listing):
         return ()
-    page = await desk.ask(listing.input, limit=MOST_OPTIONS, order="desc")  # type: ignore[arg-type]
+    page = await queries.ask(listing.input, limit=MOST_OPTIONS, order="desc")  # type: ignore[arg-type]
     named = ((item[aggregate.id_name], item.get(column or "") or item[aggregate.id_name], item) for item in page["items"])
     return tuple(Option(str(id), label_with_state(str(name), aggregate.axis, item)) for id, name, item in named)
 
@@ -276,14 +276,14 @@ def label_with_state(name: str, axis: str, item: Mapping[str, Any]) -> str:
     return f"{name} ({words_of(state)})" if state else name
 
 
-async def subject_of(form: FilledForm, desk: Desk) -> dict[str, Any] | None:
+async def subject_of(form: FilledForm, queries: PageQueries) -> dict[str, Any] | None:
     """Return the thing that a command is about, and which part of it: names and page, as far as the person may see it."""
     operation, target = form.operation, form.target
     aggregate = operation.aggregate
     if target is None or aggregate is None or operation.target != aggregate.id_name:
         return None
     getting = REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
-    view = None if getting is None else await desk.find(getting.input, target)  # type: ignore[arg-type]
+    view = None if getting is None else await queries.find(getting.input, target)  # type: ignore[arg-type]
     name = (view or {}).get(name_field(aggregate) or "") or target
     return {
         "label": aggregate.label,
@@ -311,7 +311,7 @@ def named_field(form: FilledForm, code: str) -> str | None:
     return max(fitting, key=lambda one: len(one.name)).place if fitting else None
 
 
-def told_of(operation: Operation, answer: Any) -> str:
+def success_message(operation: Operation, answer: Any) -> str:
     """Return what to say when a command was accepted."""
     if operation is HoldEverything.operation:
         return str(answer.message)

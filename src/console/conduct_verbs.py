@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from baton.console.desk import Desk
 from baton.console.display import words_of
+from baton.console.page_queries import PageQueries
 from baton.console.verbs import VerbButton, form_href, verbs_of
 from baton.domain.conduct.progress import WaitingFor
 from baton.domain.conduct.step_list import StepState
@@ -53,10 +53,10 @@ def unresolved_step(view: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def conduct_verbs(
-    view: Mapping[str, Any], conduct: Mapping[str, Any], current: Mapping[str, Any] | None, desk: Desk
+    view: Mapping[str, Any], conduct: Mapping[str, Any], current: Mapping[str, Any] | None, queries: PageQueries
 ) -> ConductVerbs:
     """Return the buttons of a procedure, given what its latest conduct is at."""
-    buttons = {one.name: with_state(one, view, conduct) for one in verbs_of(Procedure.aggregate, view, desk)}
+    buttons = {one.name: with_state(one, view, conduct) for one in verbs_of(Procedure.aggregate, view, queries)}
     status, live = HELD if view["lost"] else view["status"], view["live_conduct_id"] is not None
     first: list[VerbButton] = []
     if live:

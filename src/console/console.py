@@ -106,10 +106,10 @@ class Console:
     async def render_live(self, view: LiveView, names: frozenset[str], position: int) -> Mapping[str, str]:
         """Render regions of a view for all who share it."""
         turns = self.shell.parts.streams.reading
-        desk = self.shell.desk(
+        queries = self.shell.queries(
             view.caller, view.key.held, path=view.path, query=view.query, position=position, turns=turns, recorded=False
         )
-        return await self.shell.render_regions(view.page, desk, names)
+        return await self.shell.render_regions(view.page, queries, names)
 
     async def stream(self, request: Request, session: ConsoleSession) -> Response:
         """Answer `GET /console/live`: the page at an address, as it changes."""
@@ -140,10 +140,10 @@ class PageEndpoint:
     page: ConsolePage
 
     async def __call__(self, request: Request, session: ConsoleSession) -> Response:
-        desk = self.shell.desk_of(request, session)
-        desk.require(self.page.needs)
-        own = await self.page.load(desk) if self.page.load is not None else {}
-        return await self.shell.page_response(request, session, self.page, desk, own)
+        queries = self.shell.queries_of(request, session)
+        queries.require(self.page.needs)
+        own = await self.page.load(queries) if self.page.load is not None else {}
+        return await self.shell.page_response(request, session, self.page, queries, own)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from baton.api.edge import Edge
 from baton.application.caller import Caller
-from baton.client.exchanges import ClientSession, Exchange, Pause
+from baton.client.exchanges import CallScript, ClientSession, Wait
 from baton.client.index import OPERATIONS, OperationEntry
 from baton.client.refusals import ClientError, ReceivedRefusal
 from baton.client.requests import HttpRequest, HttpResponse
@@ -35,7 +35,7 @@ class InProcessClient:
             edge, caller, ClientSession("the service", give_up_seconds=PATIENCE_SECONDS, position=position, answered=True)
         )
 
-    async def carry_out(self, exchange: Exchange[T]) -> T:
+    async def carry_out(self, exchange: CallScript[T]) -> T:
         """Return the result of an exchange."""
         answer: Any = None
         while True:
@@ -44,7 +44,7 @@ class InProcessClient:
             except StopIteration as end:
                 result: T = end.value
                 return result
-            if isinstance(request, Pause):
+            if isinstance(request, Wait):
                 await asyncio.sleep(request.seconds)
                 answer = None
             else:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from baton.console.desk import Desk
 from baton.console.display import href_of, is_uuid, short_id, words_of
+from baton.console.page_queries import PageQueries
 from baton.console.verbs import form_href
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.naming import name_field
@@ -94,9 +94,9 @@ def gate_words(gate: str) -> str:
     return GATES.get(gate) or words_of(gate)
 
 
-def missing_grants(needed: Iterable[str], desk: Desk) -> ClosedGate | None:
+def missing_grants(needed: Iterable[str], queries: PageQueries) -> ClosedGate | None:
     """Return the gate that permissions close which the person does not hold; None where none is missing."""
-    missing = [name for name in dict.fromkeys(needed) if name not in desk.permitted]
+    missing = [name for name in dict.fromkeys(needed) if name not in queries.permitted]
     if not missing:
         return None
     sentence = f"It takes the permission {' and '.join(missing)}; ask an administrator for it."
@@ -108,7 +108,7 @@ def grant_remedies(names: Iterable[str]) -> tuple[Remedy, ...]:
     return tuple(Remedy(f"Who holds {name}", f"/console/people?command={name}") for name in names)
 
 
-async def closed_gate(verdict: Mapping[str, Any], desk: Desk) -> ClosedGate:
+async def closed_gate(verdict: Mapping[str, Any], queries: PageQueries) -> ClosedGate:
     """Return a gate that a preflight found closed, with links to what opens it."""
     gate, facts = verdict["gate"], verdict["facts"] or {}
     named, sentence = gate_words(gate), verdict["detail"] or "It is closed."
@@ -117,26 +117,26 @@ async def closed_gate(verdict: Mapping[str, Any], desk: Desk) -> ClosedGate:
     concerned = set(ids_in(facts)) & set(verdict["subjects"]) or set(verdict["subjects"])
     kind = ABOUT.get(gate)
     shown = sorted(concerned)[:MOST_LINKS] if kind is not None else []
-    remedies = [one for id in shown for one in await remedies_on(gate, str(kind), id, desk)]
+    remedies = [one for id in shown for one in await remedies_on(gate, str(kind), id, queries)]
     if not remedies and gate in WHERE:
         remedies = [Remedy(*WHERE[gate])]
     return ClosedGate(named, sentence, tuple(remedies))
 
 
-async def remedies_on(gate: str, kind: str, id: str, desk: Desk) -> list[Remedy]:
+async def remedies_on(gate: str, kind: str, id: str, queries: PageQueries) -> list[Remedy]:
     """Return links to a thing that keeps a gate closed, and to the form of the verb that opens it."""
-    found = [Remedy(await name_of(kind, id, desk), href_of(kind, id))]
+    found = [Remedy(await name_of(kind, id, queries), href_of(kind, id))]
     verb = REGISTRY.operations.get(OPENED_BY.get(gate, ""))
-    if verb is not None and desk.may(verb):
+    if verb is not None and queries.may(verb):
         found.append(Remedy(f"{words_of(verb.name)}…", form_href(verb, id)))
     return found
 
 
-async def name_of(kind: str, id: str, desk: Desk) -> str:
+async def name_of(kind: str, id: str, queries: PageQueries) -> str:
     """Return what a thing is called, as far as the person may see it."""
     aggregate = REGISTRY.aggregates[kind]
     getting = REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
-    view = None if getting is None else await desk.find(getting.input, id)  # type: ignore[arg-type]
+    view = None if getting is None else await queries.find(getting.input, id)  # type: ignore[arg-type]
     return str((view or {}).get(name_field(aggregate) or "") or f"{words_of(aggregate.label)} {short_id(id)}")
 
 

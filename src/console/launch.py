@@ -10,14 +10,14 @@ from typing import Any, Protocol, TypeVar
 from pydantic import ValidationError
 
 from baton.api.errors import RequestValidationError
-from baton.client.exchanges import Exchange
+from baton.client.exchanges import CallScript
 from baton.client.queue_items import bindings_in
 from baton.client.requests import HttpRequest
-from baton.console.desk import Desk
 from baton.console.display import href_of
 from baton.console.forms import Schema
 from baton.console.judgement import ClosedGate, Judgement, Remedy, closed_gate, gate_words, missing_grants
 from baton.console.launch_form import PHASE, Errors, GivenLaunch, LaunchShape, closed_by_fields, errors_of
+from baton.console.page_queries import PageQueries
 from baton.domain.kernel import NeededPermissions
 from baton.domain.shared.refusals import Refusal
 from baton.domain.start.registration import RegisterProcedureFromRecipe
@@ -45,7 +45,7 @@ class Launchable(Protocol):
     def needs(self) -> NeededPermissions:
         """The permissions that its launch takes."""
 
-    async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
+    async def judge(self, queries: PageQueries, given: GivenLaunch) -> Judgement:
         """Return whether it may start as it was typed."""
 
     def request(self, given: GivenLaunch) -> dict[str, Any]:
@@ -63,15 +63,15 @@ def launch_command(launch: Launchable, given: GivenLaunch) -> StartLaunch:
         raise RequestValidationError.of(error, "body") from None
 
 
-def is_proposed(launch: Launchable, desk: Desk) -> bool:
+def is_proposed(launch: Launchable, queries: PageQueries) -> bool:
     """Return whether the launch becomes a proposal: something of it is held only with approval."""
-    return not desk.held.with_approval.isdisjoint(launch.needs.given)
+    return not queries.held.with_approval.isdisjoint(launch.needs.given)
 
 
-def lacking_grants(launch: Launchable, desk: Desk) -> tuple[str, ...]:
+def lacking_grants(launch: Launchable, queries: PageQueries) -> tuple[str, ...]:
     """Return the permissions that are missing: of what it stands for, those not held even with approval."""
-    given = [name for name in launch.needs.given if name not in desk.held.with_approval]
-    return tuple(name for name in dict.fromkeys((*given, *launch.needs.issued)) if name not in desk.permitted)
+    given = [name for name in launch.needs.given if name not in queries.held.with_approval]
+    return tuple(name for name in dict.fromkeys((*given, *launch.needs.issued)) if name not in queries.permitted)
 
 
 @dataclass(frozen=True)
@@ -105,17 +105,17 @@ class PlanLaunch:
             return dict(parameters)
         return {name: value for name, value in parameters.items() if name not in defaults or defaults[name] != value}
 
-    async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
-        lacking = missing_grants(lacking_grants(self, desk), desk)
+    async def judge(self, queries: PageQueries, given: GivenLaunch) -> Judgement:
+        lacking = missing_grants(lacking_grants(self, queries), queries)
         own = [gate for gate in (self._unchosen(given), lacking) if gate is not None]
-        proposal = PROPOSED if is_proposed(self, desk) else ""
-        if not desk.may(PreflightRun):
+        proposal = PROPOSED if is_proposed(self, queries) else ""
+        if not queries.may(PreflightRun):
             return Judgement(tuple(own), (), (), given.faults, GATES_NOT_SHOWN, proposal)
         overrides = self.overrides(given.parameters)
         candidates = [one["recipe_id"] for one in self.recipes]
         recipes = [id for id in candidates if id in given.phases or len(candidates) == 1]
         try:
-            answer = await desk.ask(
+            answer = await queries.ask(
                 PreflightRun,
                 plan_id=self.plan["plan_id"],
                 override_parameters=overrides,
@@ -126,7 +126,7 @@ class PlanLaunch:
             return not_judged(refusal, own, given.faults)
         asked = [one for one in answer["gates"] if one["gate"] != GRANTS]
         refused = [one for one in asked if not one["passed"]]
-        closed = [*await asyncio.gather(*(closed_gate(one, desk) for one in refused)), *own]
+        closed = [*await asyncio.gather(*(closed_gate(one, queries) for one in refused)), *own]
         errors = given.faults
         for one in refused:
             if one["gate"] == "parameters_valid" and not errors:
@@ -191,18 +191,18 @@ class RecipeLaunch:
         fields = {name: declared.get(name, {}) for name in names}
         return {"type": "object", "properties": fields, "required": names, "additionalProperties": False} if names else None
 
-    async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
-        gate = missing_grants(lacking_grants(self, desk), desk)
-        proposal = PROPOSED if is_proposed(self, desk) else ""
+    async def judge(self, queries: PageQueries, given: GivenLaunch) -> Judgement:
+        gate = missing_grants(lacking_grants(self, queries), queries)
+        proposal = PROPOSED if is_proposed(self, queries) else ""
         closed, names = ([gate], []) if gate is not None else ([], [gate_words(GRANTS)])
         errors, register = given.faults, self.shape.operation
         if errors:
             closed.append(closed_by_fields(VALID, errors))
-        elif desk.may(register) and len(self.recipe["steps"]) > MOST_TRIED_STEPS:
+        elif queries.may(register) and len(self.recipe["steps"]) > MOST_TRIED_STEPS:
             return Judgement(tuple(closed), tuple(names), (), errors, f"{LONG_LIST} {GATES_ASKED_LATER}", proposal)
-        elif desk.may(register):
+        elif queries.may(register):
             try:
-                await self._try(desk, given)
+                await self._try(queries, given)
                 names.append(REGISTERED)
             except RequestValidationError as refusal:
                 return not_judged(refusal, closed, errors)
@@ -211,7 +211,7 @@ class RecipeLaunch:
                 closed.append(closed_by_fields(REGISTERED, errors) if errors else ClosedGate(REGISTERED, refusal.detail))
         return Judgement(tuple(closed), tuple(names), (), errors, GATES_ASKED_LATER, proposal)
 
-    async def _try(self, desk: Desk, given: GivenLaunch) -> None:
+    async def _try(self, queries: PageQueries, given: GivenLaunch) -> None:
         """Register the procedure without doing it."""
         kind = kind_of(self.capability["code"])
         own = {"recipe_id": self.recipe["recipe_id"], "bindings": dict(given.parameters)}
@@ -219,7 +219,7 @@ class RecipeLaunch:
             command = RegisterProcedureFromRecipe.model_validate({"kind": kind, **given.options, **own})
         except ValidationError as error:
             raise RequestValidationError.of(error, "body") from None
-        await desk.service.dry_run(command, desk.caller)
+        await queries.service.dry_run(command, queries.caller)
 
     def request(self, given: GivenLaunch) -> dict[str, Any]:
         options = {"procedure_kind" if name == "kind" else name: value for name, value in given.options.items()}
@@ -236,7 +236,7 @@ def not_judged(refusal: Refusal, closed: Sequence[ClosedGate], errors: Errors) -
     return Judgement((*closed, gate), errors={**errors, **faults})
 
 
-def with_keys(exchange: Exchange[T], key: str) -> Exchange[T]:
+def with_keys(exchange: CallScript[T], key: str) -> CallScript[T]:
     """Carry out an exchange whose commands have keys made of a form's own, so that a form that is sent twice does one
     thing."""
     answer: Any = None

@@ -20,20 +20,20 @@ from baton.application.caller import Caller
 from baton.application.ports import Bookmark
 from baton.application.queries import Feed
 from baton.application.telemetry import error_location
-from baton.console.desk import Held
 from baton.console.page import ConsolePage, Region
+from baton.console.page_queries import HeldPermissions
 from baton.domain.contexts import REGISTRY
 
 log = structlog.get_logger()
 SHORTEST_SECONDS = 0.5  # between two renderings of one view
-SHARE = 10  # of the time of this process, renderings take about one part in so many
+RENDER_TIME_SHARE = 10  # of the time of this process, renderings take about one part in so many
 PAUSE_SECONDS = 0.2  # between two looks at the log, at least
 SAVED_SECONDS = 1.0  # of that part, which may be saved for when something happens
 LONGEST_REST_SECONDS = 5.0
 RENEWAL_SECONDS = 30.0  # after so long a region is rendered whatever happened
-MARGIN = 200  # events before the end of the log that are read again: one of a slow transaction may stand among them
+LOG_OVERLAP = 200  # events before the end of the log that are read again: one of a slow transaction may stand among them
 PULSE_SECONDS = 2.0
-SIGHT_SECONDS = 30.0  # between two checks of a reader's permissions
+PERMISSION_RECHECK_SECONDS = 30.0  # between two checks of a reader's permissions
 SCANNED = 500  # events that one look at the log takes
 TROUBLE = "The record cannot be read at the moment; what is shown is as old as it says."
 
@@ -51,7 +51,7 @@ class ViewKey:
 
     page: str
     address: str
-    held: Held
+    held: HeldPermissions
     person: tuple[UUID, frozenset[UUID]] | None = None
 
 
@@ -157,15 +157,15 @@ class LiveViews:
                 log.warning("console_cannot_follow", **error_location(error))
             for view in tuple(self._views.values()):
                 await self._render_view(view, position, urgent=left < SAVED_SECONDS / 2)
-            left = max(left - (time.thread_time() - begun), -LONGEST_REST_SECONDS / SHARE)
-            await asyncio.sleep(max(PAUSE_SECONDS, -left * SHARE))
+            left = max(left - (time.thread_time() - begun), -LONGEST_REST_SECONDS / RENDER_TIME_SHARE)
+            await asyncio.sleep(max(PAUSE_SECONDS, -left * RENDER_TIME_SHARE))
             await self._listener.wait(PAUSE_SECONDS)
             elapsed, counted_at = time.monotonic() - counted_at, time.monotonic()
-            left = min(left + elapsed / SHARE, SAVED_SECONDS)
+            left = min(left + elapsed / RENDER_TIME_SHARE, SAVED_SECONDS)
 
     async def _end_of_log(self) -> Bookmark:
         position = await self._feed.store.last_position()
-        return await self._feed.start(max(0, position - MARGIN))
+        return await self._feed.start(max(0, position - LOG_OVERLAP))
 
     async def _follow(self, bookmark: Bookmark, position: int) -> tuple[Bookmark, int]:
         """Mark what new events may have changed; return the place behind them."""
@@ -233,7 +233,7 @@ class LiveReader:
                     yield frame("trouble", {"text": TROUBLE if trouble else ""})
                 yield frame("pulse", {"at": time.time()})
                 await self._wait(over, reader)
-                if time.monotonic() - checked_at >= SIGHT_SECONDS:
+                if time.monotonic() - checked_at >= PERMISSION_RECHECK_SECONDS:
                     checked_at, seen = time.monotonic(), await self.make_views()
                     if [view.key for view in seen] != [view.key for view in views]:
                         self._close(views, reader)

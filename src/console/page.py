@@ -10,11 +10,11 @@ from baton.domain.kernel import Query
 from baton.domain.registry import Operation
 
 if TYPE_CHECKING:
-    from baton.console.desk import Desk
+    from baton.console.page_queries import PageQueries
 
 Context = dict[str, Any]
 """What a template is filled with."""
-Loader = Callable[["Desk"], Awaitable[Context]]
+Loader = Callable[["PageQueries"], Awaitable[Context]]
 SECOND = 1.0  # the interval of what is not on the log: progress of conducts, contacts of workers
 
 
@@ -79,7 +79,7 @@ class ConsolePage:
     under: "ConsolePage | None" = None  # the page of the menu that it belongs to, where its path does not say so
     halts: str | None = None  # the aggregate whose verbs the halt bar has; None for everything that is live
     own_regions: dict[str, Region] = field(default_factory=dict)
-    name: Callable[["Desk"], Awaitable[str]] | None = None  # what the page is about, for its title
+    name: Callable[["PageQueries"], Awaitable[str]] | None = None  # what the page is about, for its title
     load: Loader | None = None  # what its template shows besides the regions, made for one person and not live
     needs: tuple[Operation, ...] = ()  # what is asked for that
 
@@ -118,7 +118,7 @@ class ConsolePage:
 
         return declare
 
-    def title_from(self, load: Callable[["Desk"], Awaitable[str]]) -> Callable[["Desk"], Awaitable[str]]:
+    def title_from(self, load: Callable[["PageQueries"], Awaitable[str]]) -> Callable[["PageQueries"], Awaitable[str]]:
         """Declare what the page is about, as its title says it."""
         self.name = load
         return load

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from baton.console.desk import Desk
 from baton.console.display import href_of
 from baton.console.forms import FLAG, plain_text
 from baton.console.judgement import ClosedGate, closed_gate
+from baton.console.page_queries import PageQueries
 from baton.console.queueing import ITEM, QUEUE
 from baton.console.verbs import form_href
 from baton.domain.queue.queue import AddQueueItems, EditQueueItem, MoveQueueItem, RemoveQueueItem
@@ -73,21 +73,23 @@ def changed_digest(forecast: Row | None) -> str | None:
     return next((one["facts"]["confirmed_digest"] for one in gates if one["reason"] == "target_changed"), None)
 
 
-def verbs_on(queue_id: str, item: Row, typed: Mapping[str, str], desk: Desk, changed: str | None = None) -> ItemVerbs:
+def verbs_on(
+    queue_id: str, item: Row, typed: Mapping[str, str], queries: PageQueries, changed: str | None = None
+) -> ItemVerbs:
     """Return what the person may do with an item that waits; what it is now stands in the form that changes it."""
     about = {"item_id": item["item_id"]}
-    edits, adds = desk.may(EditQueueItem.operation), desk.may(AddQueueItems.operation)
+    edits, adds = queries.may(EditQueueItem.operation), queries.may(AddQueueItems.operation)
     flag = {f"pause_after.{FLAG}": "1", **({} if item["pause_after"] else {"pause_after": "on"})}
     confirm = form_href(EditQueueItem.operation, queue_id, **about, confirmed_digest=changed)
     remove = form_href(RemoveQueueItem.operation, queue_id, **about)
     return ItemVerbs(
-        moved=form_href(MoveQueueItem.operation, queue_id, **about) if desk.may(MoveQueueItem.operation) else None,
+        moved=form_href(MoveQueueItem.operation, queue_id, **about) if queries.may(MoveQueueItem.operation) else None,
         edited=form_href(EditQueueItem.operation, queue_id, **about, **typed) if edits else None,
         paused=form_href(EditQueueItem.operation, queue_id, **about, **flag) if edits else None,
         confirmed=confirm if edits and changed else None,
         retargeted=target_href(queue_id, item) if edits else None,
         duplicated=f"/console/queues/{queue_id}/duplicate?{urlencode(about)}" if adds else None,
-        removed=remove if desk.may(RemoveQueueItem.operation) else None,
+        removed=remove if queries.may(RemoveQueueItem.operation) else None,
     )
 
 
@@ -119,10 +121,10 @@ def outcome_of(item: Row) -> Mapping[str, str] | None:
     return None
 
 
-async def gates_of(forecast: Row, desk: Desk, seen: set[str]) -> list[SeenGate]:
+async def gates_of(forecast: Row, queries: PageQueries, seen: set[str]) -> list[SeenGate]:
     """Return the gates that are closed to an item now, with links to what opens them; those seen before are known."""
     closed = forecast["closed_gates"]
-    gates = await asyncio.gather(*(closed_gate(one, desk) for one in closed))
+    gates = await asyncio.gather(*(closed_gate(one, queries) for one in closed))
     found = [SeenGate(gate, one["may_pass"], gate.sentence in seen) for gate, one in zip(gates, closed, strict=True)]
     seen.update(gate.sentence for gate in gates)
     return found

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baton.client.exchanges import ClientSession, Exchange
+from baton.client.exchanges import CallScript, ClientSession
 from baton.client.queue_items import RowTargets, plan_rows, recipe_rows
-from baton.console.desk import Desk
 from baton.console.display import href_of
 from baton.console.forms import Option
 from baton.console.in_process import entry_of
 from baton.console.launch import Launchable, PlanLaunch, RecipeLaunch
 from baton.console.launch_form import PARAMETERS, GivenLaunch
+from baton.console.page_queries import PageQueries
 from baton.domain.queue.items import AHEAD
 from baton.domain.queue.queue import ACTIVE, HELD, AddQueueItems, EditQueueItem
 from baton.domain.queue.views import GetQueue, ListQueues
@@ -41,30 +41,30 @@ class Queueing:
         return "Add to the queue" if self.item_id is None else "Change the item"
 
 
-async def live_queues(desk: Desk, **filters: Any) -> list[Row]:
+async def live_queues(queries: PageQueries, **filters: Any) -> list[Row]:
     """Return the queues that are not retired, oldest first; none to those who may not list them."""
-    pages = [await desk.ask_if_permitted(ListQueues, status=one, limit=MOST_QUEUES, **filters) for one in (ACTIVE, HELD)]
+    pages = [await queries.ask_if_permitted(ListQueues, status=one, limit=MOST_QUEUES, **filters) for one in (ACTIVE, HELD)]
     found = [one for page in pages if page is not None for one in page["items"]]
     return sorted(found, key=lambda one: str(one["created_at"]))
 
 
-async def load_queueing(desk: Desk) -> Queueing | None:
+async def load_queueing(queries: PageQueries) -> Queueing | None:
     """Return how a launch is added to a queue; None where there is none, or the person may not."""
-    item_id = desk.query.get(ITEM) or None
-    if not desk.may(AddQueueItems.operation if item_id is None else EditQueueItem.operation):
+    item_id = queries.query.get(ITEM) or None
+    if not queries.may(AddQueueItems.operation if item_id is None else EditQueueItem.operation):
         return None
-    options = tuple(Option(one["queue_id"], one["name"]) for one in await live_queues(desk))
-    chosen = desk.query.get(QUEUE) or (options[0].value if len(options) == 1 else "")
-    kept = {name: value for name in (QUEUE, ITEM) if (value := desk.query.get(name))}
+    options = tuple(Option(one["queue_id"], one["name"]) for one in await live_queues(queries))
+    chosen = queries.query.get(QUEUE) or (options[0].value if len(options) == 1 else "")
+    kept = {name: value for name in (QUEUE, ITEM) if (value := queries.query.get(name))}
     return Queueing(options, chosen, item_id, kept) if options else None
 
 
-async def load_item(desk: Desk) -> Row | None:
+async def load_item(queries: PageQueries) -> Row | None:
     """Return the item that the address names, while it waits; None where it names none."""
-    queue_id, item_id = desk.query.get(QUEUE), desk.query.get(ITEM)
+    queue_id, item_id = queries.query.get(QUEUE), queries.query.get(ITEM)
     if not queue_id or not item_id:
         return None
-    return find_waiting(await desk.find(GetQueue, queue_id, include=None), item_id)
+    return find_waiting(await queries.find(GetQueue, queue_id, include=None), item_id)
 
 
 def find_waiting(queue: Row | None, item_id: str) -> Row | None:
@@ -84,7 +84,7 @@ def typed_values(target: Row, defaults: Row) -> dict[str, Any]:
 
 def queue_launch(
     session: ClientSession, launch: Launchable, given: GivenLaunch, queue_id: str, title: str, item: Row | None
-) -> Exchange[str]:
+) -> CallScript[str]:
     """Add a launch to a queue, or have an item do it; return the address of the queue."""
     name = title or f"{launch.shape.name[:LONGEST_STEM]}, {COUNT}"
     rows = yield from row_targets(session, launch, given)
@@ -99,7 +99,7 @@ def queue_launch(
     return href_of("Queue", queue_id)
 
 
-def row_targets(session: ClientSession, launch: Launchable, given: GivenLaunch) -> Exchange[RowTargets]:
+def row_targets(session: ClientSession, launch: Launchable, given: GivenLaunch) -> CallScript[RowTargets]:
     """Return the target of a launch without what was typed."""
     match launch:
         case PlanLaunch():

@@ -13,7 +13,7 @@ from baton.api.authentication import Authentication
 from baton.api.http import Headers, Request, Scope, header, headers_of
 from baton.application.caller import Caller
 from baton.application.ports import Authorizer
-from baton.console.desk import Held
+from baton.console.page_queries import HeldPermissions
 from baton.domain.shared.refusals import Forbidden
 
 SESSION = "baton_session"
@@ -39,7 +39,7 @@ class ConsoleSession:
     """One request of a person: the caller it is made as, what that caller may do, and the secret of the browser's forms."""
 
     caller: Caller
-    held: Held
+    held: HeldPermissions
     form_token: str
     cookies: "Cookies"
     new_cookies: Headers = field(default_factory=list)
@@ -129,10 +129,10 @@ class Sessions:
         secret, fresh = cookies.secret()
         return ConsoleSession(caller, await self.permissions(caller), form_token(secret, token), cookies, fresh)
 
-    async def permissions(self, caller: Caller) -> Held:
+    async def permissions(self, caller: Caller) -> HeldPermissions:
         """Return what a caller may do now."""
         permitted, access = await self._authorizer.permitted_commands(caller), await self._authorizer.access(caller)
-        return Held(permitted, access.with_approval)
+        return HeldPermissions(permitted, access.with_approval)
 
     async def proven_groups(self, caller: Caller) -> frozenset[UUID]:
         """Return the groups that the token of a caller tells now."""

@@ -12,15 +12,15 @@ from baton.api.errors import RequestValidationError, error_body
 from baton.api.http import Request, Response
 from baton.api.parsing import refuse_nul
 from baton.application.caller import Caller
-from baton.console.desk import Desk, Held, HouseRules
 from baton.console.health import Examine, ServiceHealth
 from baton.console.in_process import AnyRefusal, problem_of
 from baton.console.page import PAGES, ConsolePage, MenuGroup, Region
+from baton.console.page_queries import DeploymentRules, HeldPermissions, PageQueries
 from baton.console.rendering import html_response, shared_templates
 from baton.console.sessions import ConsoleSession, Sessions
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.refusals import Refusal
-from baton.domain.views.edge_queries import GetMyAccess
+from baton.domain.views.my_access import GetMyAccess
 from baton.infrastructure.wall_clock import clock
 
 
@@ -35,7 +35,7 @@ class ConsoleShell:
     def __post_init__(self, examine: Examine | None) -> None:
         host = self.parts.host
         self.templates = shared_templates(self.zone)
-        self.rules, self.health = HouseRules.of(host.settings), ServiceHealth(host, self.parts.streams, examine)
+        self.rules, self.health = DeploymentRules.of(host.settings), ServiceHealth(host, self.parts.streams, examine)
         self.sessions = Sessions(self.parts.authentication, host.authorizer)
 
     def come_again(self, request: Request) -> Response:
@@ -52,15 +52,15 @@ class ConsoleShell:
         shell = await self.shell(request, session, None, title="Refused")
         return html_response(self.templates.render("refused.html", {**shell, "problem": problem}), refusal.status)
 
-    def desk(self, session_caller: Caller, held: Held, **options: Any) -> Desk:
-        """Return a desk for one rendering."""
+    def queries(self, session_caller: Caller, held: HeldPermissions, **options: Any) -> PageQueries:
+        """Return a queries for one rendering."""
         known: dict[str, Any] = {"rules": self.rules, "health": self.health, **options}
-        return Desk(self.parts.host.service, session_caller, held, self.zone, clock(), **known)
+        return PageQueries(self.parts.host.service, session_caller, held, self.zone, clock(), **known)
 
-    def desk_of(self, request: Request, session: ConsoleSession) -> Desk:
-        """Return the desk of a request."""
+    def queries_of(self, request: Request, session: ConsoleSession) -> PageQueries:
+        """Return the queries of a request."""
         refuse_nul(request.path, "path")
-        return self.desk(
+        return self.queries(
             session.caller, session.held, path=request.path, query=query_of(request), position=seen_position(request)
         )
 
@@ -70,7 +70,7 @@ class ConsoleShell:
         """Return what every page shows around its own content."""
         name = None
         if session is not None:
-            me = await self.desk(session.caller, session.held).ask(GetMyAccess)
+            me = await self.queries(session.caller, session.held).ask(GetMyAccess)
             name = me["name"] or (
                 "Local operator" if me["principal_id"] == str(session.caller.principal_id) and me["kind"] is None else None
             )
@@ -85,7 +85,7 @@ class ConsoleShell:
             "zone": self.zone.key,
             "address": address_of(request),
             "facility": self.parts.host.settings.self_facility_code,
-            "said": session and session.read_message(said_in(request)),
+            "said": session and session.read_message(flash_message(request)),
             **more,
         }
 
@@ -94,55 +94,55 @@ class ConsoleShell:
         request: Request,
         session: ConsoleSession,
         page: ConsolePage,
-        desk: Desk,
+        queries: PageQueries,
         own: Mapping[str, Any],
         status: int = 200,
     ) -> Response:
         """Return a page: its regions, and what its own template shows besides them."""
         about = page.title
-        if page.name is not None and all(desk.may(operation) for operation in page.asks[:1]):
-            about = await page.name(desk)
-        regions = await self.render_regions(page, desk, frozenset(page.regions))
-        shell = await self.shell(request, session, page, title=about, halts=halt_addresses(page, desk))
-        context = {**shell, "regions": regions, "path": desk.path, "query": desk.query, "desk": desk, **own}
+        if page.name is not None and all(queries.may(operation) for operation in page.asks[:1]):
+            about = await page.name(queries)
+        regions = await self.render_regions(page, queries, frozenset(page.regions))
+        shell = await self.shell(request, session, page, title=about, halts=halt_addresses(page, queries))
+        context = {**shell, "regions": regions, "path": queries.path, "query": queries.query, "queries": queries, **own}
         return html_response(self.templates.render(page.template, context), status)
 
-    async def render_regions(self, page: ConsolePage, desk: Desk, names: frozenset[str]) -> dict[str, str]:
+    async def render_regions(self, page: ConsolePage, queries: PageQueries, names: frozenset[str]) -> dict[str, str]:
         """Return these regions of a page, each rendered as the person may see it."""
         wanted = [name for name in page.regions if name in names]
         rendered = await asyncio.gather(
-            *(self._region(page.regions[name], page, desk) for name in wanted), return_exceptions=True
+            *(self._region(page.regions[name], page, queries) for name in wanted), return_exceptions=True
         )
         for one in rendered:
             if isinstance(one, BaseException):
                 raise one
         return dict(zip(wanted, map(str, rendered), strict=True))
 
-    async def _region(self, region: Region, page: ConsolePage, desk: Desk) -> str:
+    async def _region(self, region: Region, page: ConsolePage, queries: PageQueries) -> str:
         try:
-            desk.require(region.asks)
-            context = await region.load(desk)
+            queries.require(region.asks)
+            context = await region.load(queries)
         except Refusal as refusal:
-            if refusal.status >= 500 or (refusal.status == 404 and desk.recorded):
+            if refusal.status >= 500 or (refusal.status == 404 and queries.recorded):
                 raise
             return self.templates.render("region_refused.html", {"refusal": refusal, "region": region})
         return self.templates.render(
-            region.template, {"desk": desk, "page": page, "path": desk.path, "query": desk.query, **context}
+            region.template, {"queries": queries, "page": page, "path": queries.path, "query": queries.query, **context}
         )
 
 
-def halt_addresses(page: ConsolePage, desk: Desk) -> dict[str, Any]:
+def halt_addresses(page: ConsolePage, queries: PageQueries) -> dict[str, Any]:
     """Return the addresses of the halt bar's three buttons: about the page's own thing, or everything that is live; and
     whether the one that asks nothing further becomes a proposal."""
     kind = page.halts
     holding = REGISTRY.operations["hold_everything" if kind is None else f"hold_{kind.lower()}"]
-    return {**own_halts(page, desk, kind), "proposed": desk.proposes(holding)}
+    return {**own_halts(page, queries, kind), "proposed": queries.proposes(holding)}
 
 
-def own_halts(page: ConsolePage, desk: Desk, kind: str | None) -> dict[str, str]:
+def own_halts(page: ConsolePage, queries: PageQueries, kind: str | None) -> dict[str, str]:
     """Return the addresses of the halt bar's buttons."""
     if kind is None:
-        scope = {"asset_id": desk.query["beamline"]} if desk.query.get("beamline") else {}
+        scope = {"asset_id": queries.query["beamline"]} if queries.query.get("beamline") else {}
         fields = urlencode({**scope, "reason": HELD_HERE})
         choose = urlencode({"back": page.path, **scope})
         return {
@@ -151,7 +151,7 @@ def own_halts(page: ConsolePage, desk: Desk, kind: str | None) -> dict[str, str]
             "abort": f"/console/halt?verb=abort&{choose}",
         }
     id_name, label = REGISTRY.aggregates[kind].id_name, kind.lower()
-    target = {id_name: desk.path[id_name]}
+    target = {id_name: queries.path[id_name]}
     stop = f"/console/do/stop_run?{urlencode(target)}" if kind == "Run" else "/console/halt?verb=stop"
     hold, abort = urlencode({**target, "reason": HELD_HERE}), urlencode(target)
     return {"hold": f"/console/do/hold_{label}?{hold}", "stop": stop, "abort": f"/console/do/abort_{label}?{abort}"}
@@ -175,7 +175,7 @@ def parameters_in(query: str) -> dict[str, str]:
     return found
 
 
-def said_in(request: Request) -> str:
+def flash_message(request: Request) -> str:
     """Return the message that an address carries; none where it cannot be read."""
     return dict(parse_qsl(request.query.decode("latin-1"))).get("said", "")
 

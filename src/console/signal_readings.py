@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import structlog
 
 from baton.application.telemetry import error_location
-from baton.console.desk import Desk
+from baton.console.page_queries import PageQueries
 from baton.domain.conduct.control_signals import ReadSignals
 from baton.domain.shared.refusals import Refusal
 from baton.infrastructure.wall_clock import clock
@@ -39,31 +39,31 @@ class SignalBoard:
         self._reading: dict[tuple[str, ...], asyncio.Task[None]] = {}
         self._turn = asyncio.Semaphore(1)
 
-    def look(self, desk: Desk, addresses: tuple[str, ...]) -> LatestReadings | None:
+    def look(self, queries: PageQueries, addresses: tuple[str, ...]) -> LatestReadings | None:
         """Return what was last read of these signals, None where that is yet to come; have them read again where due."""
-        desk.require([ReadSignals.operation])
+        queries.require([ReadSignals.operation])
         self._latest = {
-            key: one for key, one in self._latest.items() if (desk.now - one.at).total_seconds() < FORGET_SECONDS
+            key: one for key, one in self._latest.items() if (queries.now - one.at).total_seconds() < FORGET_SECONDS
         }
         latest = self._latest.get(addresses)
-        if latest is None or (desk.now - latest.at).total_seconds() >= AGAIN_SECONDS:
-            self._begin(desk, addresses)
+        if latest is None or (queries.now - latest.at).total_seconds() >= AGAIN_SECONDS:
+            self._begin(queries, addresses)
         return latest
 
-    async def read(self, desk: Desk, addresses: tuple[str, ...]) -> LatestReadings | None:
+    async def read(self, queries: PageQueries, addresses: tuple[str, ...]) -> LatestReadings | None:
         """Return what is read of these signals now, for a person who asks for just that and waits."""
-        desk.require([ReadSignals.operation])
-        await asyncio.shield(self._begin(desk, addresses))
+        queries.require([ReadSignals.operation])
+        await asyncio.shield(self._begin(queries, addresses))
         return self._latest.get(addresses)
 
-    def _begin(self, desk: Desk, addresses: tuple[str, ...]) -> "asyncio.Task[None]":
+    def _begin(self, queries: PageQueries, addresses: tuple[str, ...]) -> "asyncio.Task[None]":
         if addresses not in self._reading:
-            self._reading[addresses] = asyncio.create_task(self._read(desk, addresses))
+            self._reading[addresses] = asyncio.create_task(self._read(queries, addresses))
         return self._reading[addresses]
 
-    async def _read(self, desk: Desk, addresses: tuple[str, ...]) -> None:
+    async def _read(self, queries: PageQueries, addresses: tuple[str, ...]) -> None:
         """Have a worker read signals, as the person who looks."""
-        own_desk = replace(desk, turns=asyncio.Semaphore(1), position=0, _answers={})
+        own_desk = replace(queries, turns=asyncio.Semaphore(1), position=0, _answers={})
         try:
             async with self._turn:
                 answer = await own_desk.ask(ReadSignals, addresses=addresses)
@@ -81,6 +81,6 @@ BOARDS: "WeakKeyDictionary[asyncio.Event, SignalBoard]" = WeakKeyDictionary()
 """The board of each service of this process; a service is known by the event that it stops with."""
 
 
-def board_of(desk: Desk) -> SignalBoard:
-    """Return the board of the service that a desk asks."""
-    return BOARDS.setdefault(desk.service.stopping, SignalBoard())
+def board_of(queries: PageQueries) -> SignalBoard:
+    """Return the board of the service that a queries asks."""
+    return BOARDS.setdefault(queries.service.stopping, SignalBoard())

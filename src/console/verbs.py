@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from baton.console.desk import Desk
 from baton.console.display import words_of
+from baton.console.page_queries import PageQueries
 from baton.domain.kernel import Aggregate
 from baton.domain.registry import Operation
 
@@ -62,27 +62,27 @@ def form_href(operation: Operation, target: UUID | str | None = None, **fields: 
     return f"/console/do/{operation.name}" + (f"?{query}" if query else "")
 
 
-def verb_button(operation: Operation, desk: Desk, state: str | None, target: UUID | str | None) -> VerbButton:
+def verb_button(operation: Operation, queries: PageQueries, state: str | None, target: UUID | str | None) -> VerbButton:
     """Return the button of a command on a thing in this state."""
     why_not = None
     if state is not None and operation.allowed is not None and state not in {one.value for one in operation.allowed}:
         allowed = ", ".join(sorted(words_of(one) for one in operation.allowed)) or "no state"
         label = operation.aggregate.label if operation.aggregate else "thing"
         why_not = f"The {label} is {words_of(state)}; this is possible only from {allowed}."
-    elif not desk.may(operation):
+    elif not queries.may(operation):
         why_not = f"You may not: it takes the permission {operation.command_name}."
-    return VerbButton(operation, verb_label(operation), form_href(operation, target), why_not, desk.proposes(operation))
+    return VerbButton(operation, verb_label(operation), form_href(operation, target), why_not, queries.proposes(operation))
 
 
-def verbs_of(aggregate: Aggregate[Any], view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+def verbs_of(aggregate: Aggregate[Any], view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of every command on a thing, those first that can be given now."""
     state, target = view.get(aggregate.axis), view.get(aggregate.id_name) or view.get("id")
     commands = [one for one in aggregate.operations if one.kind == "command" and one.target == aggregate.id_name]
-    buttons = [verb_button(one, desk, state, target) for one in commands]
+    buttons = [verb_button(one, queries, state, target) for one in commands]
     return sorted(buttons, key=lambda button: button.why_not is not None and not button.halts)
 
 
-def creations_of(aggregate: Aggregate[Any], desk: Desk) -> list[VerbButton]:
+def creations_of(aggregate: Aggregate[Any], queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of the commands that make a new thing, or are about no single one."""
     commands = [one for one in aggregate.operations if one.kind == "command" and one.target is None]
-    return [replace(verb_button(one, desk, None, None), label=words_of(one.name)) for one in commands]
+    return [replace(verb_button(one, queries, None, None), label=words_of(one.name)) for one in commands]

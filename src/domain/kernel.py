@@ -500,7 +500,9 @@ class Aggregate(Generic[S]):
         method = next(method for method in ("post", "patch", "put", "delete") if method in detail)
         return self._command(method.upper(), detail.pop(method), **detail)
 
-    def inner(self, *, creates: bool = False, **options: Unpack[registry.CreationOptions]) -> Callable[[type[C]], type[C]]:
+    def internal_command(
+        self, *, creates: bool = False, **options: Unpack[registry.CreationOptions]
+    ) -> Callable[[type[C]], type[C]]:
         """Declare a command that only the service itself gives, permitted as `command_name`; no surface has it."""
         path = "" if creates else f"/{{{self.id_name}}}"
         return self._command("POST", path, creates=creates, status=204, surfaced=False, **options)
@@ -617,7 +619,7 @@ class Aggregate(Generic[S]):
             self.operations.append(operation)
             REGISTRY.declare(operation)
         else:
-            REGISTRY.inner.add(operation.command_name)
+            REGISTRY.internal.add(operation.command_name)
 
 
 def _recorder(command: type[Command], event: type[Event]) -> Callable[..., Outcome]:

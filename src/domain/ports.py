@@ -22,7 +22,7 @@ from baton.domain.shared.citation import IdentifierPort
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.step.signal_units import UnitPort
 from baton.domain.trust.proposal import ProposalPort
-from baton.domain.views.edge_queries import EventPort
+from baton.domain.views.event_log import EventPort
 from baton.domain.views.hold_everything import OrderPort
 
 

@@ -55,7 +55,7 @@ class QueryOptions(QuestionOptions, total=False):
 class CreationOptions(QueryOptions, total=False):
     """What the declaration of a command that begins a stream may say."""
 
-    under: str
+    stream_id_field: str
     verb: str
     records: "type[Event]"
     allowed: Collection[Enum]
@@ -94,7 +94,7 @@ class Operation:
     input: "type[Command] | type[Query]"
     aggregate: "Aggregate[Any] | None" = None
     creates: bool = False
-    under: str | None = None  # The field that is the id of the stream it begins, where that id is not a new one.
+    stream_id_field: str | None = None  # The field that is the id of the stream it begins, where that id is not a new one.
     allowed: Collection[Enum] | None = None  # The states it is possible from; all, when not said.
     state_reason: str | None = None  # The machine cause of a refusal for the state, where that is not the state's own name.
     reasons: Sequence[str] = ()  # The machine causes of its own refusal class that its rules do not spell out.
@@ -186,7 +186,7 @@ class Operation:
 
     def begun_stream(self, command: "Command", call: "Call") -> UUID:
         """Return the id of the stream that a creation begins."""
-        id: UUID = call.new_id if self.under is None else getattr(command, self.under)
+        id: UUID = call.new_id if self.stream_id_field is None else getattr(command, self.stream_id_field)
         return id
 
     def decision(self, command: "Command", state: "State | None", call: "Call") -> "Reads[Outcome]":
@@ -233,7 +233,7 @@ class Registry:
         self.operations: dict[str, Operation] = {}
         self.projections: dict[str, Projection] = {}
         self.permissions: set[str] = set()
-        self.inner: set[str] = set()  # The names under which commands are permitted that only the service itself gives.
+        self.internal: set[str] = set()  # The names under which commands are permitted that only the service itself gives.
 
     def declare(self, operation: Operation) -> None:
         """Adds an operation; its name must be free."""
@@ -252,7 +252,7 @@ class Registry:
 REGISTRY = Registry()
 
 
-def question(path: str, *, context: str, **options: Unpack[QuestionOptions]) -> "Callable[[type[Q]], type[Q]]":
+def standalone_query(path: str, *, context: str, **options: Unpack[QuestionOptions]) -> "Callable[[type[Q]], type[Q]]":
     """Declares a query that is about no aggregate."""
 
     def declare(query: "type[Q]") -> "type[Q]":

@@ -93,25 +93,25 @@ class MemoryLedger:
             storable(request.marker)  # either both are stored or neither
         return await self.settle(row), await self.begin(request)
 
-    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()) -> ledger.Heard:
+    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()) -> ledger.BeatReply:
         if (progress := self._live(place.procedure_id, place.conduct_id)) is None:
-            return ledger.Heard(False)
+            return ledger.BeatReply(False)
         self._update(progress)
         if self._effects.get(place.procedure_id, (None,))[0] == effect_id is not None:
             self._effects[place.procedure_id] = (effect_id, self._clock())
-        return ledger.Heard(True, self._has_moved(watched))
+        return ledger.BeatReply(True, self._has_moved(watched))
 
     async def begin_closing(
         self, procedure_id: UUID, conduct_id: UUID, watched: ledger.StreamVersions | None = ()
-    ) -> ledger.Heard:
+    ) -> ledger.BeatReply:
         if (progress := self._live(procedure_id, conduct_id)) is None:
-            return ledger.Heard(False)
+            return ledger.BeatReply(False)
         begun = progress.phase == ConductPhase.CLOSING
         if not begun and (watched is None or self._has_moved(watched)):
-            return ledger.Heard(True, moved=True)
+            return ledger.BeatReply(True, moved=True)
         step_index = progress.step_index if begun else None
         self._update(progress, phase=ConductPhase.CLOSING.value, waiting_for=None, step_index=step_index)
-        return ledger.Heard(True)
+        return ledger.BeatReply(True)
 
     async def mark_waiting(
         self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None

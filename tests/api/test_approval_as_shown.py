@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 from mcp_types import ElicitResult
 
-from baton.application.commands import Commands, Decided
+from baton.application.commands import Commands, PreparedWrite
 from baton.application.proposals import Proposals
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.procedure.procedure import Procedure
@@ -270,7 +270,7 @@ async def settle_intruded(
     """Carry out what was approved while somebody forestalls its writes: between the comparison and the append."""
 
     class IntrudedCommands(Commands):
-        async def _decide_approved(self, *given: Any) -> Decided:
+        async def _decide_approved(self, *given: Any) -> PreparedWrite:
             decided = await super()._decide_approved(*given)
             await intrude()
             return decided

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import baton.domain.views.edge_queries  # noqa: F401  # the operations that belong to no context
 from baton.api.mcp.field_words import SYNONYMS
 from baton.api.mcp.search import PHRASES, Index
 from baton.domain.contexts import REGISTRY

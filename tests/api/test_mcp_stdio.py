@@ -96,6 +96,6 @@ async def test_the_person_at_a_desk_is_asked_within_the_session_before_an_approv
 async def create_permitted_actor(boss: Api) -> str:
     """An actor that a policy on the surface of stdio permits two commands."""
     helper = await boss.create("/actors", {"name": "Helper", "kind": "service_account"})
-    grant = {"name": "Desk", "conduit_id": SYSTEM_CONDUIT, "surface_id": STDIO, "permitted_principal_ids": [helper]}
+    grant = {"name": "PageQueries", "conduit_id": SYSTEM_CONDUIT, "surface_id": STDIO, "permitted_principal_ids": [helper]}
     await boss.create("/policies", {**grant, "permitted_commands": ["DefineZone", "GetZoneHistory"]})
     return helper

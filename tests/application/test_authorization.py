@@ -9,15 +9,15 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
+from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStatuses
 from baton.application.caller import Caller, GivenApproval
-from baton.application.ports import Authorizer, FoldedStanding, StoreUnavailableError
+from baton.application.ports import Authorizer, JudgedPrincipal, StoreUnavailableError
 from baton.application.seeds import Seeds
 from baton.domain.access.actor import Actor, ActorKind, DeactivateActor, ReactivateActor, RegisterActor
 from baton.domain.agent.agent import DefineAgent, VersionAgent
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
-from baton.domain.trust.authorization import AuthzResult, Standing, judge, permitted_commands
+from baton.domain.trust.authorization import AuthzResult, PrincipalStatus, judge, permitted_commands
 from baton.domain.trust.conduit import AccessDecision, ConduitVerdict, ListConduitVerdicts
 from baton.domain.trust.policy import Approval, DefinePolicy, Policy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP, DefineSurface
@@ -54,7 +54,7 @@ def actor(*, active: bool = True, kind: ActorKind = ActorKind.HUMAN) -> Actor:
     return Actor(id=PRINCIPAL, created_at=START, kind=kind, active=active)
 
 
-NOBODY = Standing(None)
+NOBODY = PrincipalStatus(None)
 ELSEWHERE = {"surface_id": new_id()}
 OTHER_CONDUIT = {"conduit_id": new_id()}
 STRANGERS = {"permitted_principal_ids": frozenset({new_id()})}
@@ -63,14 +63,14 @@ READERS = {"listed_commands": frozenset({"ListVisits"})}
 COMMANDLESS = {"listed_commands": frozenset()}
 
 JUDGEMENTS = [
-    (Standing(actor()), [policy()], ALLOW, None, (P1,)),
+    (PrincipalStatus(actor()), [policy()], ALLOW, None, (P1,)),
     (NOBODY, [policy()], ALLOW, None, (P1,)),
-    (Standing(actor(kind=ActorKind.AGENT)), [policy()], ALLOW, None, (P1,)),
-    (Standing(actor(active=False)), [policy()], DENY, "principal_deactivated", ()),
-    (Standing(actor(active=False)), [], DENY, "principal_deactivated", ()),
-    (Standing(actor(kind=ActorKind.AGENT), agent_versioned=False), [policy()], DENY, "agent_not_versioned", ()),
+    (PrincipalStatus(actor(kind=ActorKind.AGENT)), [policy()], ALLOW, None, (P1,)),
+    (PrincipalStatus(actor(active=False)), [policy()], DENY, "principal_deactivated", ()),
+    (PrincipalStatus(actor(active=False)), [], DENY, "principal_deactivated", ()),
+    (PrincipalStatus(actor(kind=ActorKind.AGENT), agent_versioned=False), [policy()], DENY, "agent_not_versioned", ()),
     (
-        Standing(actor(kind=ActorKind.AGENT, active=False), agent_versioned=False),
+        PrincipalStatus(actor(kind=ActorKind.AGENT, active=False), agent_versioned=False),
         [policy()],
         DENY,
         "principal_deactivated",
@@ -95,7 +95,12 @@ JUDGEMENTS = [
 class TestJudgement:
     @for_each(("standing", "policies", "decision", "reason", "determining"), JUDGEMENTS)
     def test_the_table(
-        self, standing: Standing, policies: list[Policy], decision: AccessDecision, reason: str | None, determining: Any
+        self,
+        standing: PrincipalStatus,
+        policies: list[Policy],
+        decision: AccessDecision,
+        reason: str | None,
+        determining: Any,
     ) -> None:
         verdict = judge(standing, policies, PRINCIPAL, "GetVisit", CONDUIT, SURFACE)
         assert verdict == AuthzResult(decision, reason, determining)
@@ -103,7 +108,12 @@ class TestJudgement:
 
     @for_each(("standing", "policies", "decision", "reason", "determining"), JUDGEMENTS)
     def test_what_is_permitted_is_what_would_be_allowed(
-        self, standing: Standing, policies: list[Policy], decision: AccessDecision, reason: str | None, determining: Any
+        self,
+        standing: PrincipalStatus,
+        policies: list[Policy],
+        decision: AccessDecision,
+        reason: str | None,
+        determining: Any,
     ) -> None:
         permitted = permitted_commands(standing, policies, PRINCIPAL, CONDUIT, SURFACE)
         for name in ("GetVisit", "ListVisits", "DefinePolicy"):
@@ -432,30 +442,30 @@ class TestOnPostgres:
 class TestStandings:
     """Whether a principal may act at all, with the versions of the streams that say so."""
 
-    async def standing_of(self, seam: Seam, principal_id: UUID, authorizer: Authorizer | None = None) -> FoldedStanding:
-        return await (authorizer or seam.admin.authorizer).read_standing(Caller(principal_id, SYSTEM_HTTP, new_id()))
+    async def standing_of(self, seam: Seam, principal_id: UUID, authorizer: Authorizer | None = None) -> JudgedPrincipal:
+        return await (authorizer or seam.admin.authorizer).read_principal_status(Caller(principal_id, SYSTEM_HTTP, new_id()))
 
     async def test_somebody_on_record_has_nothing_said_against_them(self, seam: Seam) -> None:
         person = await seam.admin.create(RegisterActor(name="Mira Okafor"))
-        assert await self.standing_of(seam, person) == FoldedStanding(person, None, 1)
+        assert await self.standing_of(seam, person) == JudgedPrincipal(person, None, 1)
         await seam.admin.do(DeactivateActor(), on=person)
-        assert await self.standing_of(seam, person) == FoldedStanding(person, "principal_deactivated", 2)
+        assert await self.standing_of(seam, person) == JudgedPrincipal(person, "principal_deactivated", 2)
 
     async def test_a_stranger_may_act_only_where_no_policy_is_asked(self, seam: Seam) -> None:
-        stranger, permissive = new_id(), PermissiveAuthorizer(PrincipalStandings(seam.store))
-        assert await self.standing_of(seam, stranger) == FoldedStanding(stranger, "principal_unknown", 0)
-        assert await self.standing_of(seam, stranger, permissive) == FoldedStanding(stranger, None, 0)
+        stranger, permissive = new_id(), PermissiveAuthorizer(PrincipalStatuses(seam.store))
+        assert await self.standing_of(seam, stranger) == JudgedPrincipal(stranger, "principal_unknown", 0)
+        assert await self.standing_of(seam, stranger, permissive) == JudgedPrincipal(stranger, None, 0)
 
     async def test_an_agent_is_read_on_both_its_streams_in_both_modes(self, seam: Seam) -> None:
         model = {"provider": "deterministic", "model": "parabola:v1"}
         agent = await seam.admin.create(DefineAgent(kind="Alignment", name="Finder", version="1", model_ref=model))
-        permissive = PermissiveAuthorizer(PrincipalStandings(seam.store))
+        permissive = PermissiveAuthorizer(PrincipalStatuses(seam.store))
         for authorizer in (seam.admin.authorizer, permissive):
-            assert await self.standing_of(seam, agent, authorizer) == FoldedStanding(agent, "agent_not_versioned", 1, 1)
+            assert await self.standing_of(seam, agent, authorizer) == JudgedPrincipal(agent, "agent_not_versioned", 1, 1)
         await seam.admin.do(VersionAgent(), on=agent)
         for authorizer in (seam.admin.authorizer, permissive):
-            assert await self.standing_of(seam, agent, authorizer) == FoldedStanding(agent, None, 1, 2)
+            assert await self.standing_of(seam, agent, authorizer) == JudgedPrincipal(agent, None, 1, 2)
 
     async def test_the_service_itself_always_may(self, seam: Seam) -> None:
         caller = Caller.system(new_id())
-        assert await seam.admin.authorizer.read_standing(caller) == FoldedStanding(NIL)
+        assert await seam.admin.authorizer.read_principal_status(caller) == JudgedPrincipal(NIL)

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from baton.application.caller import Caller
-from baton.application.ports import Batch, Bookmark, FoldedStanding, Session, Store, StreamAppend
+from baton.application.ports import Batch, Bookmark, JudgedPrincipal, Session, Store, StreamAppend
 from baton.application.seeds import Seeds
 from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import (
@@ -67,8 +67,8 @@ class Gatekeeper:
     async def access(self, caller: Caller) -> Access:
         return Access((), ())
 
-    async def read_standing(self, caller: Caller) -> FoldedStanding:
-        return FoldedStanding(caller.principal_id)
+    async def read_principal_status(self, caller: Caller) -> JudgedPrincipal:
+        return JudgedPrincipal(caller.principal_id)
 
 
 CLOSED = deny("principal_not_permitted")

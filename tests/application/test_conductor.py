@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.application.authorization import PrincipalStandings
+from baton.application.authorization import PrincipalStatuses
 from baton.application.caller import Caller
 from baton.application.conduct.conduct_record import StepPlans
 from baton.application.control import Reading
@@ -658,7 +658,7 @@ class TestRaces:
                     await raced.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
                 return await super().authorize(caller, command_name, surface_id)
 
-        raced = memory_conduct(time, permits=Late(PrincipalStandings(MemoryStore())))
+        raced = memory_conduct(time, permits=Late(PrincipalStatuses(MemoryStore())))
         conduct = await raced.open_conduct([setpoint("bl7:a", 3)])
         await raced.mark_list_done(conduct)
         await raced.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED), closed=True))

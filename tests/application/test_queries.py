@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from baton.application.caller import Caller
-from baton.application.ports import FoldedStanding
+from baton.application.ports import JudgedPrincipal
 from baton.domain.access.actor import DeactivateActor, ForgetActor, ListActors, ReactivateActor, RegisterActor
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import History, TimeTravel
@@ -27,7 +27,7 @@ from baton.domain.trust.visit import (
     StartVisit,
 )
 from baton.domain.trust.zone import DefineZone, ListZones
-from baton.domain.views.edge_queries import GetMyAccess
+from baton.domain.views.my_access import GetMyAccess
 from baton.infrastructure.postgres.pool import dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.projections import Projector
 from baton.infrastructure.postgres.store import PostgresStore
@@ -61,8 +61,8 @@ class Permits:
     async def access(self, caller: Caller) -> Access:
         return Access((), ())
 
-    async def read_standing(self, caller: Caller) -> FoldedStanding:
-        return FoldedStanding(caller.principal_id)
+    async def read_principal_status(self, caller: Caller) -> JudgedPrincipal:
+        return JudgedPrincipal(caller.principal_id)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.authorization import PrincipalStandings
+from baton.application.authorization import PrincipalStatuses
 from baton.domain.access.actor import ActorDeactivated, ActorKind, ActorReactivated, ActorRegistered
 from baton.domain.agent.agent import AgentDefined, AgentResumed, AgentSuspended, AgentVersioned
 from baton.domain.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
@@ -40,7 +40,7 @@ CLOSING = [setpoint("bl7:shutter", 0)]
 def stand(request: Any, time: LoopTime) -> MemoryConduct:
     """A rehearsal in which who stood down is denied everything, and one in which nobody is denied anything."""
     store = MemoryStore()
-    return memory_conduct(time, store=store, permits=RevocablePermits(PrincipalStandings(store), enforced=request.param))
+    return memory_conduct(time, store=store, permits=RevocablePermits(PrincipalStatuses(store), enforced=request.param))
 
 
 async def register_person(stand: MemoryConduct, kind: ActorKind = ActorKind.HUMAN) -> None:
@@ -334,7 +334,7 @@ class TestGrants:
                 return await super().authorize(caller, command_name, surface_id)
 
         store = MemoryStore()
-        stand = memory_conduct(time, store=store, permits=WatchedPermits(PrincipalStandings(store)))
+        stand = memory_conduct(time, store=store, permits=WatchedPermits(PrincipalStatuses(store)))
         for finish in (Finish.COMPLETED, Finish.HELD, Finish.STOPPED):
             conduct = await {
                 "flat": lambda: stand.open_conduct(STEPS),
@@ -363,12 +363,12 @@ class TestGrants:
         standing_of: list[UUID] = []
 
         class CountingPermits(RevocablePermits):
-            async def read_standing(self, caller: Any) -> Any:
+            async def read_principal_status(self, caller: Any) -> Any:
                 standing_of.append(caller.principal_id)
-                return await super().read_standing(caller)
+                return await super().read_principal_status(caller)
 
         store = MemoryStore()
-        stand = memory_conduct(time, store=store, permits=CountingPermits(PrincipalStandings(store)))
+        stand = memory_conduct(time, store=store, permits=CountingPermits(PrincipalStatuses(store)))
         await register_person(stand)
         conduct = await stand.open_conduct(STEPS)
         standing_of.clear()

@@ -10,7 +10,7 @@ import pytest
 
 from baton.application.conduct.compute import JobSpec, JobStatus
 from baton.application.conduct.heartbeat import HeartbeatLost
-from baton.application.conduct.ledger import BeginResult, Heard
+from baton.application.conduct.ledger import BeatReply, BeginResult
 from baton.application.control import Control, Fence, Timekeeper, always_open
 from baton.application.plant import Substrate
 from baton.application.ports import StoreUnavailableError
@@ -205,7 +205,7 @@ class TestCallingOff:
         self, memory: MemoryConduct, time: LoopTime
     ) -> None:
         class Slow(MemoryLedger):
-            async def beat(self, *given: Any) -> Heard:
+            async def beat(self, *given: Any) -> BeatReply:
                 orders = await super().beat(*given)
                 await asyncio.sleep(0.5)
                 return orders
@@ -225,7 +225,7 @@ class Unreachable(MemoryLedger):
 
     down = False
 
-    async def beat(self, *given: Any) -> Heard:
+    async def beat(self, *given: Any) -> BeatReply:
         self._refuse()
         return await super().beat(*given)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from baton.application.authorization import PrincipalStandings
+from baton.application.authorization import PrincipalStatuses
 from baton.application.control import Reading
 from baton.domain.access.actor import ActorDeactivated, ActorKind, ActorRegistered
 from baton.domain.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
@@ -157,7 +157,7 @@ class TestObstacles:
 
     async def test_work_in_progress_hears_what_became_of_its_submitter(self, time: LoopTime) -> None:
         store = MemoryStore()
-        memory = memory_conduct(time, store=store, permits=RevocablePermits(PrincipalStandings(store)))
+        memory = memory_conduct(time, store=store, permits=RevocablePermits(PrincipalStatuses(store)))
         await memory.append_events(memory.caller.principal_id, ActorRegistered(kind=ActorKind.HUMAN))
         conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
         watch = memory.conductor.watch

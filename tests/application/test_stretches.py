@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.application.authorization import PrincipalStandings
+from baton.application.authorization import PrincipalStatuses
 from baton.application.conduct.ledger import BeginRequest, BeginResult
 from baton.application.conduct.step_execution import STRETCH_SECONDS, StepRunner
 from baton.application.ports import StoreUnavailableError
@@ -65,7 +65,7 @@ class InterferingLedger(MemoryLedger):
 @pytest.fixture
 def memory(time: LoopTime) -> MemoryConduct:
     store = MemoryStore()
-    permits = RevocablePermits(PrincipalStandings(store))
+    permits = RevocablePermits(PrincipalStatuses(store))
     return memory_conduct(time, store=store, permits=permits, make_ledger=InterferingLedger)
 
 

@@ -11,7 +11,7 @@ import pytest
 import baton.api.errors
 from baton.client import AsyncBaton, Baton
 from baton.client import refusals as client_refusals
-from baton.client.exchanges import ClientSession, Lost, Pause
+from baton.client.exchanges import ClientSession, NoAnswer, Wait
 from baton.client.index import FORMS, OPERATIONS, REFUSALS
 from baton.client.refusals import (
     AmbiguousNameError,
@@ -186,7 +186,7 @@ async def test_everything_of_a_kind_is_listed_page_after_page(client: AsyncBaton
     assert {thing.name for thing in found} == {f"Many {mark} {number}" for number in range(5)}
 
 
-def drive(session: ClientSession, request: HttpRequest, *replies: HttpResponse | Lost) -> tuple[Any, list[Any]]:
+def drive(session: ClientSession, request: HttpRequest, *replies: HttpResponse | NoAnswer) -> tuple[Any, list[Any]]:
     """Carry out a delivery with these replies; return its end, and all that was asked for."""
     exchange, rest = session.deliver(request), list(replies)
     asked: list[Any] = []
@@ -197,7 +197,7 @@ def drive(session: ClientSession, request: HttpRequest, *replies: HttpResponse |
         except StopIteration as end:
             return end.value, asked
         asked.append(step)
-        reply = None if isinstance(step, Pause) else rest.pop(0)
+        reply = None if isinstance(step, Wait) else rest.pop(0)
 
 
 def refusal_response(status: int, code: str, **headers: str) -> HttpResponse:
@@ -211,8 +211,8 @@ def test_a_service_that_asks_for_patience_is_asked_again() -> None:
     done = HttpResponse(200, {}, b"{}")
     end, asked = drive(ClientSession("http://x"), request, busy, working, done)
     assert end is done
-    assert [type(one) for one in asked] == [HttpRequest, Pause, HttpRequest, Pause, HttpRequest]
-    assert asked[1] == Pause(1.0)
+    assert [type(one) for one in asked] == [HttpRequest, Wait, HttpRequest, Wait, HttpRequest]
+    assert asked[1] == Wait(1.0)
     conflict = refusal_response(409, "RunCannotHoldError")
     assert drive(ClientSession("http://x"), request, conflict)[0] is conflict
 

@@ -24,10 +24,10 @@ from baton.api.http import Request
 from baton.application.caller import Caller
 from baton.console import live, pages, shell  # noqa: F401  # every page declares itself
 from baton.console.console import Console
-from baton.console.desk import Desk
 from baton.console.forms import input_schema
 from baton.console.live import LiveView
 from baton.console.page import PAGES, ConsolePage
+from baton.console.page_queries import PageQueries
 from baton.console.rendering import PAGE_HEADERS
 from baton.console.sessions import SECRET, form_token
 from baton.domain.contexts import REGISTRY
@@ -267,19 +267,19 @@ class WatchedCall(Call):
 
 def watch_shared_renderings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Note each query of a shared rendering that asks who is calling."""
-    call_of, answer, render = Caller.call, Desk._answer, Console.render_live
+    call_of, answer, render = Caller.call, PageQueries._answer, Console.render_live
 
     async def render_watched(console: Console, view: LiveView, names: frozenset[str], position: int) -> Mapping[str, str]:
         SHARED.set(view.key.person is None)
         return await render(console, view, names, position)
 
-    async def answer_watched(desk: Desk, request: Query, target_id: UUID | None) -> Any:
-        ASKING.set(type(request).__name__ if SHARED.get() and not desk.recorded else None)
-        return await answer(desk, request, target_id)
+    async def answer_watched(queries: PageQueries, request: Query, target_id: UUID | None) -> Any:
+        ASKING.set(type(request).__name__ if SHARED.get() and not queries.recorded else None)
+        return await answer(queries, request, target_id)
 
     monkeypatch.setattr(Console, "render_live", render_watched)
     monkeypatch.setattr(Caller, "call", lambda *given: WatchedCall(**vars(call_of(*given))))
-    monkeypatch.setattr(Desk, "_answer", answer_watched)
+    monkeypatch.setattr(PageQueries, "_answer", answer_watched)
 
 
 async def first_frames(api: Api, path: str, count: int) -> dict[str, str]:
@@ -306,7 +306,7 @@ async def test_every_page_is_live_and_the_same_to_everybody_with_the_same_permis
 ) -> None:
     """Everybody who may see the same shares one rendering: it may hold nothing of the person it was made for."""
     watch_shared_renderings(monkeypatch)
-    monkeypatch.setattr(live, "SHARE", 1)
+    monkeypatch.setattr(live, "RENDER_TIME_SHARE", 1)
     at_once = asyncio.Semaphore(50)
 
     async def look(page: ConsolePage) -> None:

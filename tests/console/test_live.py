@@ -13,9 +13,9 @@ from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.console import pages  # noqa: F401  # every page declares itself, and what is on all of them
-from baton.console.desk import Desk, Held
 from baton.console.live import LONGEST_REST_SECONDS, SHORTEST_SECONDS, LiveReader, LiveView, LiveViews, ViewKey
 from baton.console.page import ConsolePage
+from baton.console.page_queries import HeldPermissions, PageQueries
 from baton.domain.kernel import NIL
 from baton.domain.supply.supply import ListSupplies
 from tests.support.console.live_frames import open_stream
@@ -65,7 +65,7 @@ class CountedRendering:
         return dict.fromkeys(names, f"<p>{self.count}</p>")
 
 
-async def load_nothing(desk: Desk) -> dict[str, Any]:
+async def load_nothing(queries: PageQueries) -> dict[str, Any]:
     return {}
 
 
@@ -84,7 +84,7 @@ def reader_of(views: LiveViews, page: ConsolePage, permitted: frozenset[str]) ->
         return {}
 
     async def make_views() -> list[LiveView]:
-        shared = ViewKey(page.path, "/console/watched", Held(permitted))
+        shared = ViewKey(page.path, "/console/watched", HeldPermissions(permitted))
         keys = (shared, replace(shared, person=(caller.principal_id, frozenset())))
         return [LiveView(key, page, caller, {}, {}) for key in keys]
 
@@ -93,7 +93,9 @@ def reader_of(views: LiveViews, page: ConsolePage, permitted: frozenset[str]) ->
 
 def test_what_has_changed_comes_first_and_nothing_waits_for_ever() -> None:
     page, now = watched_page(), 1000.0
-    view = LiveView(ViewKey(page.path, "/console/watched", Held(PERMITTED)), page, Caller(uuid4(), NIL, uuid4()), {}, {})
+    view = LiveView(
+        ViewKey(page.path, "/console/watched", HeldPermissions(PERMITTED)), page, Caller(uuid4(), NIL, uuid4()), {}, {}
+    )
 
     def due(seconds: float, *, urgent: bool) -> set[str]:
         return set(view.due(now + seconds, urgent)) & set(page.own_regions)
@@ -110,7 +112,7 @@ def test_what_has_changed_comes_first_and_nothing_waits_for_ever() -> None:
 def test_what_is_personal_is_a_view_of_its_own() -> None:
     page, caller = watched_page(), Caller(uuid4(), NIL, uuid4())
     page.region("own", asks=[], personal=True)(load_nothing)
-    shared = ViewKey(page.path, "/console/watched", Held(PERMITTED))
+    shared = ViewKey(page.path, "/console/watched", HeldPermissions(PERMITTED))
     own = LiveView(replace(shared, person=(caller.principal_id, frozenset())), page, caller, {}, {})
     everybodys = LiveView(shared, page, caller, {}, {})
     assert "own" in own.regions

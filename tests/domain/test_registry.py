@@ -17,7 +17,6 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, JsonValue, PlainSerializer
 
 import baton.application.identity
-import baton.domain.views.edge_queries
 from baton.domain.access.actor import CONTACT_BOUNDS
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Command, Event, State
@@ -33,8 +32,6 @@ from baton.domain.shared.refusals import (
     Unprocessable,
 )
 from tests.support.tables import for_each
-
-assert baton.domain.views.edge_queries, "the operations of the edge are declared by importing it"
 
 DATA = Path(__file__).parents[1] / "data" / "operations.json"
 ROWS: dict[str, dict[str, Any]] = {row["name"]: row for row in json.loads(DATA.read_text())}

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from baton.application.conduct.conduct_record import RecordWatch, StepPlans
-from baton.application.conduct.ledger import BeginRequest, Heard
+from baton.application.conduct.ledger import BeatReply, BeginRequest
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.access.actor import Actor, ActorKind, ActorRegistered, DeactivateActor, RegisterActor
 from baton.domain.agent.agent import Agent, AgentVersioned
@@ -504,13 +504,13 @@ class TestSignsOfLife:
         run_id = await case.run()
         watched = [await case.version(Procedure, conduct.procedure_id), await case.version(Run, run_id)]
         beat = partial(case.ledger.beat, conduct.at(0), None)
-        assert await beat(watched) == Heard(True)
+        assert await beat(watched) == BeatReply(True)
         await case.append_events(run_id, HELD.model_copy())
-        assert await beat(watched) == Heard(True, moved=True)
-        assert await beat([watched[0], await case.version(Run, run_id)]) == Heard(True), "it was read since"
+        assert await beat(watched) == BeatReply(True, moved=True)
+        assert await beat([watched[0], await case.version(Run, run_id)]) == BeatReply(True), "it was read since"
         await request(case, conduct)
-        assert await beat(watched[:1]) == Heard(True, moved=True)
-        assert await beat() == Heard(True), "nothing is watched"
+        assert await beat(watched[:1]) == BeatReply(True, moved=True)
+        assert await beat() == BeatReply(True), "nothing is watched"
 
     async def test_and_that_it_is_not_live_any_more(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         watched = [await case.version(Procedure, conduct.procedure_id)]
@@ -729,23 +729,23 @@ class TestSettlingAndBeginning:
 
 
 class TestClosing:
-    async def close(self, case: LedgerCase, conduct: LedgerConduct, *watched: Any) -> Heard:
+    async def close(self, case: LedgerCase, conduct: LedgerConduct, *watched: Any) -> BeatReply:
         return await case.ledger.begin_closing(*_ids(conduct), watched)
 
     async def test_it_begins_where_nothing_is_watched(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         await case.begin_step(conduct.at(7))
-        assert await self.close(case, conduct) == Heard(True)
+        assert await self.close(case, conduct) == BeatReply(True)
         progress = await case.progress(conduct)
         assert (progress.phase, progress.step_index) == ("Closing", None)
 
     async def test_it_begins_where_nothing_new_was_said(self, case: LedgerCase, conduct: LedgerConduct) -> None:
-        assert await self.close(case, conduct, await case.version(Procedure, conduct.procedure_id)) == Heard(True)
+        assert await self.close(case, conduct, await case.version(Procedure, conduct.procedure_id)) == BeatReply(True)
         assert (await case.progress(conduct)).phase == "Closing"
 
     async def test_what_was_asked_for_before_keeps_it_from_beginning(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         watched = await case.version(Procedure, conduct.procedure_id)
         await request(case, conduct)
-        assert await self.close(case, conduct, watched) == Heard(True, moved=True)
+        assert await self.close(case, conduct, watched) == BeatReply(True, moved=True)
         assert (await case.progress(conduct)).phase == "Opened"
 
     @pytest.mark.parametrize("life", EVENTFUL)
@@ -753,21 +753,21 @@ class TestClosing:
         run_id = await case.run()
         watched = await case.version(Run, run_id)
         await case.append_events(run_id, *run_events(life))
-        assert await self.close(case, conduct, watched) == Heard(True, moved=True)
+        assert await self.close(case, conduct, watched) == BeatReply(True, moved=True)
         assert (await case.progress(conduct)).phase == "Opened"
 
     async def test_what_must_not_begin_may_only_have_begun(self, case: LedgerCase, conduct: LedgerConduct) -> None:
-        assert await case.ledger.begin_closing(*_ids(conduct), None) == Heard(True, moved=True)
+        assert await case.ledger.begin_closing(*_ids(conduct), None) == BeatReply(True, moved=True)
         assert (await case.progress(conduct)).phase == "Opened"
         await self.close(case, conduct)
-        assert await case.ledger.begin_closing(*_ids(conduct), None) == Heard(True)
+        assert await case.ledger.begin_closing(*_ids(conduct), None) == BeatReply(True)
 
     async def test_repeated_it_has_begun_whatever_is_asked_for_since(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         watched = await case.version(Procedure, conduct.procedure_id)
         await self.close(case, conduct, watched)
         await case.begin_step(conduct.at(2, closing=True))
         await request(case, conduct)
-        assert await self.close(case, conduct, watched) == Heard(True)
+        assert await self.close(case, conduct, watched) == BeatReply(True)
         assert (await case.progress(conduct)).step_index == 2, "the step that it is at stays"
 
     async def test_a_conduct_that_has_ended_does_not_close(self, case: LedgerCase, conduct: LedgerConduct) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 from temporalio import workflow
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from baton.activities.implementations import EngineAttempt, conduct_activities, mint_sweep_activities, run_conduct_activities
+from baton.activities.bindings import EngineAttempt, conduct_activities, mint_sweep_activities, run_conduct_activities
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.conduct.messages import (

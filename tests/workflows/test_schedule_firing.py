@@ -12,7 +12,7 @@ import pytest
 from temporalio.client import ScheduleUpdate, ScheduleUpdateInput
 from temporalio.service import RPCError
 
-from baton.activities.implementations import EngineAttempt
+from baton.activities.bindings import EngineAttempt
 from baton.application.commands import Commands
 from baton.application.ports import Batch, CommandResult, Job, StreamAppend
 from baton.application.schedules.firings import Firings

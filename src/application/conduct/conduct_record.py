@@ -287,7 +287,7 @@ class RecordWatch:
 
     async def read(self, plan: StepPlan) -> WatchedSignals:
         """Return what the record says now."""
-        standing = await self.commands.authorizer.read_standing(plan.caller)
+        standing = await self.commands.authorizer.read_principal_status(plan.caller)
         known = ((Actor.__name__, standing.actor_version), (Agent.__name__, standing.agent_version))
         versions = [(name, standing.principal_id, version) for name, version in known if version is not None]
         async with self.commands.store.session() as session:
@@ -314,13 +314,13 @@ class RecordWatch:
         """Send a heartbeat between two steps, and return what the record says; gates are judged when a step is to begin."""
         return replace(await self.beat(ledger, plan, plan.between, None), closed_gate=None)
 
-    async def has_stood_down(self, caller: Caller) -> bool:
+    async def is_inactive(self, caller: Caller) -> bool:
         """Return whether the submitter may not act any more, by the latest event."""
-        return (await self.commands.authorizer.read_standing(caller)).objection is not None
+        return (await self.commands.authorizer.read_principal_status(caller)).objection is not None
 
     async def read_denial(self, caller: Caller, target: str, denied: Refusal) -> tuple[ConductVerdict, Failure | None]:
         """Return verdict and failure of a denied command: the submitter stood down, or one permission was withdrawn."""
-        if await self.has_stood_down(caller):
+        if await self.is_inactive(caller):
             return ConductVerdict.STOOD_DOWN, None
         return ConductVerdict.DENIED, messages.lifecycle_failure(target, denied.code, denied.detail)
 

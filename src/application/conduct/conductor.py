@@ -18,7 +18,7 @@ from baton.application.ports import Clock, Store
 from baton.application.unit_of_work import load_events, load_row, require_state
 from baton.domain.conduct import endings, messages
 from baton.domain.conduct.end_decision import EndCommand, EndRecord, Requested, may_be_held, verify_outcome
-from baton.domain.conduct.ends import ENDS, Leads
+from baton.domain.conduct.ends import ENDS, EndEffect
 from baton.domain.conduct.messages import ConductEnd, ConductOutcome, ConductRequest, ConductVerdict, Finish
 from baton.domain.conduct.progress import ConductPhase, ConductProgress, WaitingFor
 from baton.domain.conduct.steered_conduct import best_point, spent_budget
@@ -143,7 +143,7 @@ class Conductor:
         """Return what the record says to an end, as far as its finish asks, and what makes the commands for it."""
         procedure, finish, run = await self.record.procedure(plan), outcome.finish, None
         tally = await self.ledger.tally(plan.conduct_id, procedure.iteration_count if plan.loops else 0)
-        standing = await self.watch.commands.authorizer.read_standing(plan.caller)
+        standing = await self.watch.commands.authorizer.read_principal_status(plan.caller)
         asked, passes, completed = procedure.pending_request, plan.passes(procedure), finish is Finish.COMPLETED
         wanted: type[Requested] = ProcedureHoldRequested if asked is PendingRequest.HOLD else ProcedureAbortRequested
         requests = await self.record.events(plan, wanted) if asked is not None or plan.closing_only else ()
@@ -188,12 +188,12 @@ class Conductor:
         await self._end_open_pass(plan, procedure, end.ending.outcome)
         result = await self._result(plan, procedure, end, tally)
         match end.leads_to:
-            case Leads.COMPLETE:
+            case EndEffect.COMPLETE:
                 return endings.CompleteProcedure(conducted=result)
-            case Leads.HOLD:
+            case EndEffect.HOLD:
                 id = end.decided_by
                 return endings.HoldProcedure(reason=end.reason, cause=end.cause, decided_by_decision_id=id, conducted=result)
-            case Leads.ABORT if end.ending.denial is None:
+            case EndEffect.ABORT if end.ending.denial is None:
                 return endings.AbortProcedure(reason=end.reason, conducted=result)
             case _:
                 return endings.RecordConductEnd(result=result, abort_reason=end.reason or None)
@@ -213,8 +213,8 @@ class Conductor:
             completed_count=tally.completed_count,
             skipped_count=plan.skipped_count,
             failure=end.failure,
-            held=end.leads_to is Leads.HOLD,
-            acquisition_halt=end.leads_to is Leads.STAY and outcome.finish is Finish.HALTED,
+            held=end.leads_to is EndEffect.HOLD,
+            acquisition_halt=end.leads_to is EndEffect.STAY and outcome.finish is Finish.HALTED,
             re_establishment_boundary=plan.stated_boundary,
             termination_reason=outcome.termination_reason,
             iteration_count=passes,

@@ -6,7 +6,7 @@ from uuid import UUID
 from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry
 from baton.domain.conduct.end_decision import EndCommand, Ending, EndRecord, after_refusal, decide_end
-from baton.domain.conduct.ends import Leads
+from baton.domain.conduct.ends import EndEffect
 from baton.domain.conduct.messages import ConductOutcome, ConductVerdict
 from baton.domain.kernel import Command
 from baton.domain.shared.refusals import Refusal, Unavailable
@@ -33,9 +33,9 @@ async def put_on_record(commands: Commands, caller: Caller, target_id: UUID, out
             else:
                 await commands.execute(command, caller, target_id=target_id)
         except Refusal as refused:
-            if end.leads_to is Leads.STAY or isinstance(refused, Unavailable):
+            if end.leads_to is EndEffect.STAY or isinstance(refused, Unavailable):
                 raise
             refusal = refused
         else:
-            if end.leads_to is Leads.STAY or not record.of_run:
+            if end.leads_to is EndEffect.STAY or not record.of_run:
                 return ConductVerdict.DONE, ending.outcome

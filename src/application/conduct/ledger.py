@@ -44,7 +44,7 @@ class BeginRequest:
     again: bool = False  # whether it begins although it was begun before without an outcome
 
 
-class Heard(NamedTuple):
+class BeatReply(NamedTuple):
     """What the ledger answers between two steps."""
 
     live: bool
@@ -221,10 +221,10 @@ class Ledger(Protocol):
     async def settle_and_begin(self, row: Activity, request: BeginRequest) -> tuple[Mapping[str, Any], BeginResult]:
         """Settle a step and begin the one after it, both in one transaction."""
 
-    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: StreamVersions = ()) -> Heard:
+    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: StreamVersions = ()) -> BeatReply:
         """Record a heartbeat, and return whether the record has something new to say to the conduct."""
 
-    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, watched: StreamVersions | None = ()) -> Heard:
+    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, watched: StreamVersions | None = ()) -> BeatReply:
         """Mark that closing begins, unless a stream that is watched has moved; None: only say whether it has begun."""
 
     async def mark_waiting(

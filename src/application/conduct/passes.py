@@ -219,7 +219,7 @@ class Passes:
 
     async def _try_end(self, plan: StepPlan, iteration_index: int, **fields: Any) -> PassDecision | None:
         """End a pass as the submitter, who must still be able to act; return None where the record must be read again."""
-        if await self.watch.has_stood_down(plan.caller):
+        if await self.watch.is_inactive(plan.caller):
             return STOOD_DOWN
         ids = {"iteration_index": iteration_index, "conduct_id": plan.conduct_id}
         command = EndProcedureIteration(**{**ids, "converged": None, **fields})
@@ -245,7 +245,7 @@ class Passes:
         """Return the decider's advice; a decider that fails fails the conduct."""
         design = plan.steering
         assert design is not None, "only a steered conduct is advised"
-        if await self.watch.has_stood_down(plan.caller):
+        if await self.watch.is_inactive(plan.caller):
             return STOOD_DOWN
         try:
             if isinstance(design.decide, CallerDecide):

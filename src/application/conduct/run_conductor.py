@@ -19,7 +19,7 @@ from baton.application.unit_of_work import StreamWatch, load_events, load_row, r
 from baton.domain.conduct import run_messages as messages
 from baton.domain.conduct.arranged_conduct import arranged_command
 from baton.domain.conduct.end_decision import EndCommand, EndRecord
-from baton.domain.conduct.ends import Leads
+from baton.domain.conduct.ends import EndEffect
 from baton.domain.conduct.messages import MAX_REASON_LENGTH, ConductOutcome, ConductVerdict, Finish, lifecycle_failure
 from baton.domain.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait, RunWaitingFor
 from baton.domain.conduct.run_conduct import RecordRunConductEnd, failure_of
@@ -90,7 +90,7 @@ class RunConductor:
                 return PhaseReport(verdict=ConductVerdict.DONE, job=await self._job(own_id))
             if run.status not in LIVE:
                 return PhaseReport(verdict=ConductVerdict.RUN_STOPPED)
-            if await self.watch.has_stood_down(plan.caller):
+            if await self.watch.is_inactive(plan.caller):
                 return PhaseReport(verdict=ConductVerdict.STOOD_DOWN)
             if run.status is HELD:
                 return PhaseReport(verdict=ConductVerdict.RUN_HELD)
@@ -140,7 +140,7 @@ class RunConductor:
             if run.status is not HELD:
                 await self.progress.note(request.run_id, request.conduct_id, index, None)
                 return PhaseReport(verdict=ConductVerdict.DONE if run.status in LIVE else ConductVerdict.RUN_STOPPED)
-            if await self.watch.has_stood_down(plan.caller):
+            if await self.watch.is_inactive(plan.caller):
                 return PhaseReport(verdict=ConductVerdict.STOOD_DOWN)
             await self.progress.note(request.run_id, request.conduct_id, index, waiting)
             await watch.wait()
@@ -162,7 +162,7 @@ class RunConductor:
                 return PhaseReport(verdict=ConductVerdict.FAILED)
             if run.status not in LIVE and phase.live_conduct_id is None:
                 return PhaseReport(verdict=ConductVerdict.RUN_STOPPED)
-            if run.status in LIVE and await self.watch.has_stood_down(plan.caller):
+            if run.status in LIVE and await self.watch.is_inactive(plan.caller):
                 return PhaseReport(verdict=ConductVerdict.STOOD_DOWN)
             await self.progress.note(request.run_id, request.conduct_id, index, await self._find_wait(run, phase))
             await run_watch.wait()
@@ -193,7 +193,7 @@ class RunConductor:
         run, phase = await self._run(request.run_id), await self._phase(plan, request.outcome.phase_index)
         record = EndRecord(
             principal_id=plan.opened.principal_id,
-            objection=(await self.commands.authorizer.read_standing(plan.caller)).objection,
+            objection=(await self.commands.authorizer.read_principal_status(plan.caller)).objection,
             live=run.live_conduct_id == request.conduct_id,
             of_run=True,
             run=run.status,
@@ -206,11 +206,11 @@ class RunConductor:
     async def _end_command(self, plan: PhasePlan, phase: Procedure | None, end: EndCommand) -> Command:
         """Return the command that ends the run or, once no phase is conducted any more, the one that ends its conduct."""
         match end.leads_to:
-            case Leads.COMPLETE:
+            case EndEffect.COMPLETE:
                 return runs.CompleteRun(conduct_id=plan.opened.conduct_id)
-            case Leads.HOLD:
+            case EndEffect.HOLD:
                 return HoldRun(reason=end.reason)
-            case Leads.ABORT:
+            case EndEffect.ABORT:
                 return AbortRun(reason=end.reason, conduct_id=plan.opened.conduct_id)
             case _:
                 await self._await_all_phases(plan)

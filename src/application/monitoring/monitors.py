@@ -13,7 +13,7 @@ import structlog
 from pydantic import ValidationError
 
 from baton.application.caller import Caller, Lease
-from baton.application.latest_queue import LatestQueue
+from baton.application.dropping_queue import DroppingQueue
 from baton.application.monitoring.observations import Observer, SignalObservation
 from baton.application.ports import IdGenerator, LeaseLostError, Store
 from baton.application.service import Service
@@ -155,7 +155,7 @@ async def repeat_latest(
 ) -> AsyncGenerator[T, None]:
     """Yield the items of a stream, and the latest once more whenever the pause passes without another. The stream is read
     ahead: of several alike items that the reader was too slow for, only the last is yielded."""
-    queue, latest = LatestQueue[T](alike), list[T]()
+    queue, latest = DroppingQueue[T](alike), list[T]()
     reading = asyncio.create_task(_read_ahead(stream, queue))
     try:
         while True:
@@ -171,7 +171,7 @@ async def repeat_latest(
         await asyncio.gather(reading, return_exceptions=True)
 
 
-async def _read_ahead(stream: AsyncGenerator[T, None], queue: LatestQueue[T]) -> None:
+async def _read_ahead(stream: AsyncGenerator[T, None], queue: DroppingQueue[T]) -> None:
     try:
         async for item in stream:
             queue.put(item)

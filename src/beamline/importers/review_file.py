@@ -74,7 +74,7 @@ def tree_of(drafts: Iterable[DeviceDraft]) -> Branch:
 
 def branch_lines(branch: Branch, models: Mapping[tuple[str, str], list[str]], depth: int) -> Iterator[str]:
     """Yield the entries of a place, its own devices first."""
-    for draft in told_apart(branch.devices, taken=branch.within):
+    for draft in with_unique_names(branch.devices, taken=branch.within):
         yield from device_lines(draft, models, depth)
     for name, place in branch.within.items():
         yield f"{INDENT * depth}- name: {scalar(name)}"
@@ -83,7 +83,7 @@ def branch_lines(branch: Branch, models: Mapping[tuple[str, str], list[str]], de
         yield from branch_lines(place, models, depth + 2)
 
 
-def told_apart(devices: list[DeviceDraft], taken: Iterable[str]) -> Iterator[DeviceDraft]:
+def with_unique_names(devices: list[DeviceDraft], taken: Iterable[str]) -> Iterator[DeviceDraft]:
     """Yield devices whose names differ: where two are alike, with the signal, the serial number or a count behind."""
     shared = {name for name, count in Counter([*taken, *(one.name for one in devices)]).items() if count > 1}
     used: set[str] = set()

@@ -2,27 +2,27 @@
 
 from typing import Any
 
-from baton.beamline.kinds.assets import AssetThings
-from baton.beamline.kinds.clearances import ClearanceThings
+from baton.beamline.kinds.assets import AssetSection
+from baton.beamline.kinds.clearances import ClearanceSection
 from baton.beamline.kinds.equipment import (
-    AssemblyThings,
-    EnclosureThings,
-    FacilityThings,
-    FamilyThings,
-    ModelThings,
-    RoleThings,
-    SupplyThings,
+    AssemblySection,
+    EnclosureSection,
+    FacilitySection,
+    FamilySection,
+    ModelSection,
+    RoleSection,
+    SupplySection,
 )
 from baton.beamline.kinds.kind import Kind
-from baton.beamline.kinds.people import ActorThings, AgentThings, GroupThings, PolicyThings, ScheduleThings
-from baton.beamline.kinds.recipes import CapabilityThings, MethodThings, PlanThings, PracticeThings, RecipeThings
+from baton.beamline.kinds.people import ActorSection, AgentSection, GroupSection, PolicySection, ScheduleSection
+from baton.beamline.kinds.recipes import CapabilitySection, MethodSection, PlanSection, PracticeSection, RecipeSection
 
-ASSETS = AssetThings()
+ASSETS = AssetSection()
 KINDS: dict[str, Kind[Any]] = {
     kind.section: kind
     for kind in (
-        *(FacilityThings(), EnclosureThings(), RoleThings(), FamilyThings(), ModelThings(), AssemblyThings(), ASSETS),
-        *(SupplyThings(), CapabilityThings(), MethodThings(), PracticeThings(), PlanThings(), RecipeThings()),
-        *(ActorThings(), AgentThings(), GroupThings(), PolicyThings(), ScheduleThings(), ClearanceThings()),
+        *(FacilitySection(), EnclosureSection(), RoleSection(), FamilySection(), ModelSection(), AssemblySection(), ASSETS),
+        *(SupplySection(), CapabilitySection(), MethodSection(), PracticeSection(), PlanSection(), RecipeSection()),
+        *(ActorSection(), AgentSection(), GroupSection(), PolicySection(), ScheduleSection(), ClearanceSection()),
     )
 }

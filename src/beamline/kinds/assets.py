@@ -34,7 +34,7 @@ MOVES = {
 }
 
 
-class AssetThings(Kind[AssetEntry]):
+class AssetSection(Kind[AssetEntry]):
     """The assets; their texts are the ends of their paths, which `record` and `changes` work out from the trees."""
 
     section, label, lists, id_name, axis = "assets", "asset", "list_assets", "asset_id", "lifecycle"

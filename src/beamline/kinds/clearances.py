@@ -27,7 +27,7 @@ FIXED = (
 )
 
 
-class ClearanceThings(Kind[ClearanceEntry]):
+class ClearanceSection(Kind[ClearanceEntry]):
     section, label, lists, gets, id_name = "clearances", "clearance", "list_clearances", "get_clearance", "clearance_id"
     retired = frozenset({"Expired", "Rejected", "Superseded"})
 

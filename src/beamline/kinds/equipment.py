@@ -39,7 +39,7 @@ from baton.domain.shared.text import name_key
 NO_VERB = "no command changes it"
 
 
-class FacilityThings(Kind[FacilityEntry]):
+class FacilitySection(Kind[FacilityEntry]):
     section, label, lists, gets, id_name = "facilities", "facility", "list_facilities", "get_facility", "facility_id"
 
     def texts(self, entry: FacilityEntry) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class FacilityThings(Kind[FacilityEntry]):
         yield from self.fixed_fields(old, new, ("display_name", "kind", "parent", "alternate_identifiers"), NO_VERB)
 
 
-class EnclosureThings(Kind[EnclosureEntry]):
+class EnclosureSection(Kind[EnclosureEntry]):
     section, label, lists, id_name, axis = "enclosures", "enclosure", "list_enclosures", "enclosure_id", "lifecycle"
 
     def texts(self, entry: EnclosureEntry) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class EnclosureThings(Kind[EnclosureEntry]):
         return "decommission_enclosure", {"reason": REASON}
 
 
-class RoleThings(Kind[RoleEntry]):
+class RoleSection(Kind[RoleEntry]):
     section, label, lists, id_name = "roles", "role", "list_roles", "role_id"
 
     def texts(self, entry: RoleEntry) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ class RoleThings(Kind[RoleEntry]):
 SETS_OF_ROLES = ("required_affordances", "optional_affordances", "produces", "consumes")
 
 
-class FamilyThings(Kind[FamilyEntry]):
+class FamilySection(Kind[FamilyEntry]):
     section, label, lists, gets, id_name = "families", "family", "list_families", "get_family", "family_id"
     nullable = frozenset({"settings_schema"})
 
@@ -174,7 +174,7 @@ class FamilyThings(Kind[FamilyEntry]):
         return "deprecate_family", {"reason": REASON}
 
 
-class ModelThings(Kind[VendorModelEntry]):
+class ModelSection(Kind[VendorModelEntry]):
     section, label, lists, id_name = "models", "model", "list_models", "model_id"
 
     def texts(self, entry: VendorModelEntry) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ class ModelThings(Kind[VendorModelEntry]):
         return "deprecate_model", {"reason": REASON}
 
 
-class AssemblyThings(Kind[AssemblyEntry]):
+class AssemblySection(Kind[AssemblyEntry]):
     section, label, lists, gets, id_name = "assemblies", "assembly", "list_assemblies", "get_assembly", "assembly_id"
     nullable = frozenset({"parameter_overrides_schema", "drawing"})
     CONTENT = ("presents", "slots", "wires", "sub_assemblies", "parameter_overrides_schema", "drawing")
@@ -287,7 +287,7 @@ class AssemblyThings(Kind[AssemblyEntry]):
         return "deprecate_assembly", {"reason": REASON}
 
 
-class SupplyThings(Kind[SupplyEntry]):
+class SupplySection(Kind[SupplyEntry]):
     section, label, lists, gets, id_name = "supplies", "supply", "list_supplies", "get_supply", "supply_id"
     VERBS = {"Available": "mark_supply_available", "Degraded": "degrade_supply", "Unavailable": "mark_supply_unavailable"}
 

@@ -13,21 +13,21 @@ class NamedThing(FileEntry):
     facility: str | None = None
 
 
-class SurfaceThings(ReferredKind[NamedThing]):
+class SurfaceSection(ReferredKind[NamedThing]):
     section, label, lists, id_name = "surfaces", "surface", "list_surfaces", "surface_id"
 
     def identity(self, row: Any, names: Names) -> NamedThing:
         return NamedThing(name=row.name)
 
 
-class ConduitThings(ReferredKind[NamedThing]):
+class ConduitSection(ReferredKind[NamedThing]):
     section, label, lists, id_name = "conduits", "conduit", "list_conduits", "conduit_id"
 
     def identity(self, row: Any, names: Names) -> NamedThing:
         return NamedThing(name=row.name)
 
 
-class TemplateThings(ReferredKind[NamedThing]):
+class TemplateSection(ReferredKind[NamedThing]):
     section, label, lists, id_name = "templates", "clearance template", "list_clearance_templates", "template_id"
     retired = frozenset({"Withdrawn"})
 
@@ -38,4 +38,6 @@ class TemplateThings(ReferredKind[NamedThing]):
         return NamedThing(name=row.code, facility=row.facility_code)
 
 
-LOOKUPS: dict[str, ReferredKind[Any]] = {kind.section: kind for kind in (SurfaceThings(), ConduitThings(), TemplateThings())}
+LOOKUPS: dict[str, ReferredKind[Any]] = {
+    kind.section: kind for kind in (SurfaceSection(), ConduitSection(), TemplateSection())
+}

@@ -43,7 +43,7 @@ Grant = tuple[str, list[str], list[str], Callable[[str], Any]]
 """What a command calls a kind of grant, what it gains and what it loses, and how a command names one."""
 
 
-class ActorThings(Kind[ActorEntry]):
+class ActorSection(Kind[ActorEntry]):
     section, label, lists, id_name = "actors", "actor", "list_actors", "actor_id"
     retired = frozenset({"deactivated"})
 
@@ -66,7 +66,7 @@ class ActorThings(Kind[ActorEntry]):
         yield from self.fixed_fields(old, new, ("kind",), "no command changes it")
 
 
-class AgentThings(Kind[AgentEntry]):
+class AgentSection(Kind[AgentEntry]):
     section, label, lists, gets, id_name = "agents", "agent", "list_agents", "get_agent", "agent_id"
     nullable = frozenset({"description", "canonical_uri", "prompt", "budget"})
     MOVES = {
@@ -150,7 +150,7 @@ class AgentThings(Kind[AgentEntry]):
         return None if thing.id in SEEDED_AGENT_IDS else ("deprecate_agent", {"reason": REASON})
 
 
-class GroupThings(Kind[GroupEntry]):
+class GroupSection(Kind[GroupEntry]):
     """Groups; members whose actor was deactivated can do nothing, and are passed over."""
 
     section, label, lists, gets, id_name = "groups", "group", "list_groups", "get_group", "group_id"
@@ -185,7 +185,7 @@ def member(key: str) -> dict[str, Any]:
     return {"actor_id": principal(key)}
 
 
-class PolicyThings(Kind[PolicyEntry]):
+class PolicySection(Kind[PolicyEntry]):
     """Policies; those that the service gives itself are on no surface, and none whose grants are all revoked counts."""
 
     section, label, lists, gets, id_name = "policies", "policy", "list_policies", "get_policy", "policy_id"
@@ -280,7 +280,7 @@ def principal(key: str) -> Ref:
     return Ref("principals", key)
 
 
-class ScheduleThings(Kind[ScheduleEntry]):
+class ScheduleSection(Kind[ScheduleEntry]):
     section, label, lists, gets, id_name = "schedules", "schedule", "list_schedules", "get_schedule", "schedule_id"
     SETTINGS = ("time_zone", "overlap", "catchup_window", "jitter")
 

@@ -36,7 +36,7 @@ from baton.domain.shared.schema import changed_units
 NO_VERB = "no command changes it; define another under a new name and retire this one"
 
 
-class CapabilityThings(Kind[CapabilityEntry]):
+class CapabilitySection(Kind[CapabilityEntry]):
     section, label, lists, gets, id_name = (
         "capabilities",
         "capability",
@@ -88,7 +88,7 @@ def changes_of(kind: Kind[Any], old: Any, new: Any, names: tuple[str, ...]) -> l
     return [shown_change(name, getattr(old, name), getattr(new, name)) for name in names if kind.differs(old, new, name)]
 
 
-class MethodThings(Kind[MethodEntry]):
+class MethodSection(Kind[MethodEntry]):
     section, label, lists, gets, id_name = "methods", "method", "list_methods", "get_method", "method_id"
     nullable = frozenset({"parameters_schema"})
 
@@ -149,7 +149,7 @@ class MethodThings(Kind[MethodEntry]):
         return "deprecate_method", {"reason": REASON}
 
 
-class PracticeThings(Kind[PracticeEntry]):
+class PracticeSection(Kind[PracticeEntry]):
     section, label, lists, id_name = "practices", "practice", "list_practices", "practice_id"
 
     def identity(self, row: Any, names: Names) -> PracticeEntry:
@@ -179,7 +179,7 @@ class PracticeThings(Kind[PracticeEntry]):
         return "deprecate_practice", {"reason": REASON}
 
 
-class PlanThings(Kind[PlanEntry]):
+class PlanSection(Kind[PlanEntry]):
     section, label, lists, gets, id_name = "plans", "plan", "list_plans", "get_plan", "plan_id"
     nullable = frozenset({"window_starts_at", "window_ends_at", "data_registration"})
 
@@ -296,7 +296,7 @@ def wire_fields(wire: PlanWireEntry) -> dict[str, Any]:
     }
 
 
-class RecipeThings(Kind[RecipeEntry]):
+class RecipeSection(Kind[RecipeEntry]):
     section, label, lists, gets, id_name = "recipes", "recipe", "list_recipes", "get_recipe", "recipe_id"
     nullable = frozenset({"watch", "on_unknown_outcome"})
     ordered = frozenset({"steps", "closing_steps"})

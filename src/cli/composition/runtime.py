@@ -14,7 +14,7 @@ from baton.application.agents.model_agents import ModelAgents, Regenerations
 from baton.application.agents.model_consultation import BudgetLock, ModelConsultation
 from baton.application.agents.rule_agents import Expirer, Promoter, RunSupervisor
 from baton.application.attestations import Attestations, AttestationSweeps, Attestor
-from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
+from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStatuses
 from baton.application.catalogues import CatalogueSubscriber, CatalogueWork
 from baton.application.commands import Commands
 from baton.application.conduct.advice_work import AdviceWork
@@ -264,7 +264,7 @@ class Runtime:
         self.listener = PostgresAppendListener(self.database_url)
         self.store = store = PostgresStore(self.pool, self.waker.mark_appended)
         self.verdicts = PostgresVerdictLog(self.pool)
-        self.authorizer: Authorizer = PermissiveAuthorizer(PrincipalStandings(store))
+        self.authorizer: Authorizer = PermissiveAuthorizer(PrincipalStatuses(store))
         if self.settings.enforced:
             self.authorizer = PolicyAuthorizer(store, self.verdicts)
         self.deployment = RuntimeDeployment(self)

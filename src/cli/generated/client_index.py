@@ -36,9 +36,9 @@ from baton.domain.shared.naming import name_field, referred_aggregate
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.sources import operation_source, refusal_source
 from baton.domain.trust.proposal import Proposed
-from baton.domain.views import edge_queries
+from baton.domain.views import event_log
 
-STREAMS = frozenset({edge_queries.StreamEvents.operation.name, StreamProcedureConduct.operation.name})
+STREAMS = frozenset({event_log.StreamEvents.operation.name, StreamProcedureConduct.operation.name})
 """The operations that never answer as a whole."""
 OTHER_FORMS = (ConductView, StepFrame, IterationFrame, EndFrame, EventView, DryRun, Proposed)
 """The forms that a client meets besides those that operations declare: frames of streams, dry runs, proposals."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from baton.console.desk import Desk, query_named
 from baton.console.page import Context, MenuGroup, page
+from baton.console.page_queries import PageQueries, query_named
 from baton.console.pages.approvals import DECIDING, describe_all, list_open, proposal_ids
 from baton.console.pages.waiting import resolving_verbs
 from baton.console.verbs import creations_of, form_href, verbs_of
@@ -36,26 +36,26 @@ agents = page(
 
 
 @agents.region("agents", asks=[ListAgents, GET_AGENT], watches=("Decision",))
-async def load_agents(desk: Desk) -> Context:
+async def load_agents(queries: PageQueries) -> Context:
     """Load every agent with its latest decisions, or one with many of them."""
-    chosen = desk.query.get("agent")
+    chosen = queries.query.get("agent")
     if chosen:
-        decisions = await decisions_of(desk, chosen, limit=20, cursor=desk.query.get("cursor"))
-        shown = [await describe_agent(desk, chosen, decisions["items"], explained=20)]
+        decisions = await decisions_of(queries, chosen, limit=20, cursor=queries.query.get("cursor"))
+        shown = [await describe_agent(queries, chosen, decisions["items"], explained=20)]
         return {"agents": shown, "chosen": chosen, "next_cursor": decisions["next_cursor"], "creations": []}
     listed, latest = await asyncio.gather(
-        desk.ask(ListAgents, limit=SHOWN_AGENTS, cursor=desk.query.get("cursor")),
-        desk.ask_if_permitted(ListDecisions, order="desc", limit=READ_DECISIONS),
+        queries.ask(ListAgents, limit=SHOWN_AGENTS, cursor=queries.query.get("cursor")),
+        queries.ask_if_permitted(ListDecisions, order="desc", limit=READ_DECISIONS),
     )
     rows = latest or {"items": [], "next_cursor": None}
     own = {id: [one for one in rows["items"] if one["decided_by"] == id][:SHOWN_DECISIONS] for id in ids_of(listed["items"])}
     if rows["next_cursor"]:  # an agent that rests may have decided before all of these
         resting = [id for id, found in own.items() if not found]
-        older = await asyncio.gather(*(decisions_of(desk, id, limit=SHOWN_DECISIONS) for id in resting))
+        older = await asyncio.gather(*(decisions_of(queries, id, limit=SHOWN_DECISIONS) for id in resting))
         own |= {id: page["items"] for id, page in zip(resting, older, strict=True)}
-    shown = list(await asyncio.gather(*(describe_agent(desk, id, own[id]) for id in own)))
+    shown = list(await asyncio.gather(*(describe_agent(queries, id, own[id]) for id in own)))
     shown.sort(key=lambda one: ORDER.index(AgentStatus(one["status"])))
-    creations = creations_of(Agent.aggregate, desk)
+    creations = creations_of(Agent.aggregate, queries)
     return {"agents": shown, "chosen": None, "next_cursor": listed["next_cursor"], "creations": creations}
 
 
@@ -64,26 +64,26 @@ def ids_of(items: Sequence[Mapping[str, Any]]) -> list[str]:
     return [item["agent_id"] for item in items]
 
 
-async def decisions_of(desk: Desk, agent_id: str, **fields: Any) -> Any:
+async def decisions_of(queries: PageQueries, agent_id: str, **fields: Any) -> Any:
     """Return the newest decisions of one agent; none to those who may not list decisions."""
-    page = await desk.ask_if_permitted(ListDecisions, decided_by=agent_id, order="desc", **fields)
+    page = await queries.ask_if_permitted(ListDecisions, decided_by=agent_id, order="desc", **fields)
     return page or {"items": [], "next_cursor": None}
 
 
 async def describe_agent(
-    desk: Desk, agent_id: str, decisions: Sequence[Mapping[str, Any]], explained: int = 1
+    queries: PageQueries, agent_id: str, decisions: Sequence[Mapping[str, Any]], explained: int = 1
 ) -> dict[str, Any]:
     """Return an agent with its decisions, so many of them with their reasons, and its verbs."""
-    asked = (desk.find(GET_DECISION, one["decision_id"]) for one in decisions[:explained])
-    view, *whole = await asyncio.gather(desk.ask(GET_AGENT, agent_id), *asked)
+    asked = (queries.find(GET_DECISION, one["decision_id"]) for one in decisions[:explained])
+    view, *whole = await asyncio.gather(queries.ask(GET_AGENT, agent_id), *asked)
     rest = decisions[explained:]
     described = [describe_decision(one, view) for one, view in zip(decisions, [*whole, *([None] * len(rest))], strict=True)]
     return {
         **view,
         "model": describe_model(view["model_ref"]),
         "decisions": described,
-        "may_list": desk.may(ListDecisions),
-        "verbs": verbs_of(Agent.aggregate, view, desk),
+        "may_list": queries.may(ListDecisions),
+        "verbs": verbs_of(Agent.aggregate, view, queries),
     }
 
 
@@ -120,37 +120,37 @@ def describe_decision(listed: Mapping[str, Any], whole: Mapping[str, Any] | None
 
 
 @agents.region("proposals", asks=[ListWaiting], watches=("Decision", "Caution"), every=30.0)
-async def load_proposals(desk: Desk) -> Context:
+async def load_proposals(queries: PageQueries) -> Context:
     """Load the cautions that agents propose and nobody has taken up."""
-    page = await desk.ask(ListWaiting, kind=[WaitingKind.CAUTION_PROPOSAL], limit=20)
+    page = await queries.ask(ListWaiting, kind=[WaitingKind.CAUTION_PROPOSAL], limit=20)
     proposals = [
-        {**item, "buttons": [replace(one, label=LABELS[one.name]) for one in resolving_verbs(item, desk)]}
+        {**item, "buttons": [replace(one, label=LABELS[one.name]) for one in resolving_verbs(item, queries)]}
         for item in page["items"]
     ]
     return {"proposals": proposals, "more": page["next_cursor"]}
 
 
 @agents.region("commands", asks=[ListAgents, ListProposals, GetProposal], watches=DECIDING, every=10.0)
-async def load_commands(desk: Desk) -> Context:
+async def load_commands(queries: PageQueries) -> Context:
     """Load the commands that agents propose and somebody is to approve; of one agent alone, what became of them too."""
-    if chosen := desk.query.get("agent"):
-        page = await desk.ask(ListProposals, proposed_by=chosen, order="desc", limit=SHOWN_PROPOSALS)
-        return {"proposals": await describe_all(desk, proposal_ids(page["items"])), "chosen": chosen}
-    known, page = await asyncio.gather(desk.ask(ListAgents, limit=100, order="desc"), list_open(desk))
+    if chosen := queries.query.get("agent"):
+        page = await queries.ask(ListProposals, proposed_by=chosen, order="desc", limit=SHOWN_PROPOSALS)
+        return {"proposals": await describe_all(queries, proposal_ids(page["items"])), "chosen": chosen}
+    known, page = await asyncio.gather(queries.ask(ListAgents, limit=100, order="desc"), list_open(queries))
     authors = set(ids_of(known["items"]))
     proposed = [one for one in page["items"] if one["proposed_by"] in authors][:SHOWN_PROPOSALS]
-    return {"proposals": await describe_all(desk, proposal_ids(proposed)), "chosen": None}
+    return {"proposals": await describe_all(queries, proposal_ids(proposed)), "chosen": None}
 
 
 @agents.region("reactions", asks=[ListReactions], every=10.0)
-async def load_reactions(desk: Desk) -> Context:
-    answer = await desk.ask(ListReactions)
+async def load_reactions(queries: PageQueries) -> Context:
+    answer = await queries.ask(ListReactions)
     dismissal = DismissEventInReaction.operation
     return {
         "reactions": answer["items"],
         "dismiss": {
             one["subscriber_name"]: form_href(dismissal, subscriber_name=one["subscriber_name"]) for one in answer["items"]
         },
-        "may_dismiss": desk.may(dismissal),
+        "may_dismiss": queries.may(dismissal),
         "dismissal": dismissal.command_name,
     }

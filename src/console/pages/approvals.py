@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 
-from baton.console.desk import Desk, query_named
 from baton.console.display import words_of
 from baton.console.judgement import name_of
 from baton.console.page import Context, MenuGroup, frame_region, page
+from baton.console.page_queries import PageQueries, query_named
 from baton.console.pages.people import operation_of
 from baton.console.pages.waiting import count_waiting, waiting
 from baton.console.verbs import VerbButton, form_href, verb_label, verbs_of
@@ -49,51 +49,53 @@ proposal_page = page(
 
 
 @frame_region("approvals", watches=DECIDING, every=30.0, personal=True)
-async def load_count(desk: Desk) -> Context:
-    return await count_waiting(desk, (WaitingKind.PROPOSAL,))
+async def load_count(queries: PageQueries) -> Context:
+    return await count_waiting(queries, (WaitingKind.PROPOSAL,))
 
 
 @waiting.region("deciding", asks=[], watches=DECIDING, every=10.0, template="approvals/waiting.html", personal=True)
-async def load_waiting(desk: Desk) -> Context:
-    return {"proposals": [] if not desk.may(ListWaiting, GetProposal) else await to_decide(desk)}
+async def load_waiting(queries: PageQueries) -> Context:
+    return {"proposals": [] if not queries.may(ListWaiting, GetProposal) else await to_decide(queries)}
 
 
 @approvals.region("deciding", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
-async def load_deciding(desk: Desk) -> Context:
-    found = await to_decide(desk)
+async def load_deciding(queries: PageQueries) -> Context:
+    found = await to_decide(queries)
     return {"proposals": found, "more": len(found) == MOST_TO_DECIDE}
 
 
 @approvals.region("own", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
-async def load_own(desk: Desk) -> Context:
-    page = await desk.ask(ListProposals, proposed_by=desk.caller.principal_id, order="desc", limit=MOST_OWN)
-    own = await describe_all(desk, proposal_ids(page["items"]))
+async def load_own(queries: PageQueries) -> Context:
+    page = await queries.ask(ListProposals, proposed_by=queries.caller.principal_id, order="desc", limit=MOST_OWN)
+    own = await describe_all(queries, proposal_ids(page["items"]))
     own.sort(key=lambda one: one["status"] != ProposalStatus.OPEN)
-    return {"proposals": own, "more": page["next_cursor"] is not None, "me": desk.caller.principal_id}
+    return {"proposals": own, "more": page["next_cursor"] is not None, "me": queries.caller.principal_id}
 
 
 @approvals.region("others", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
-async def load_others(desk: Desk) -> Context:
+async def load_others(queries: PageQueries) -> Context:
     """Load what is open and neither theirs nor for them to decide."""
-    page = await list_open(desk)
-    others = [one for one in page["items"] if one["proposed_by"] != str(desk.caller.principal_id)]
-    described = [one for one in await describe_all(desk, proposal_ids(others)) if not one["may_approve"] and one["is_open"]]
+    page = await list_open(queries)
+    others = [one for one in page["items"] if one["proposed_by"] != str(queries.caller.principal_id)]
+    described = [
+        one for one in await describe_all(queries, proposal_ids(others)) if not one["may_approve"] and one["is_open"]
+    ]
     return {"proposals": described, "more": page["next_cursor"] is not None}
 
 
-async def list_open(desk: Desk, **fields: Any) -> Any:
+async def list_open(queries: PageQueries, **fields: Any) -> Any:
     """Return the newest open proposals."""
-    return await desk.ask(ListProposals, status=ProposalStatus.OPEN, order="desc", limit=MOST_OPEN, **fields)
+    return await queries.ask(ListProposals, status=ProposalStatus.OPEN, order="desc", limit=MOST_OPEN, **fields)
 
 
-async def to_decide(desk: Desk) -> list[Context]:
+async def to_decide(queries: PageQueries) -> list[Context]:
     """Return the proposals that the person may approve, the oldest first."""
-    if desk.may(ListWaiting):
-        page = await desk.ask(ListWaiting, kind=(WaitingKind.PROPOSAL,), limit=MOST_TO_DECIDE)
+    if queries.may(ListWaiting):
+        page = await queries.ask(ListWaiting, kind=(WaitingKind.PROPOSAL,), limit=MOST_TO_DECIDE)
         ids = [one["id"] for one in page["items"]]
     else:
-        ids = proposal_ids(reversed((await list_open(desk))["items"]))
-    return [one for one in await describe_all(desk, ids) if one["may_approve"]][:MOST_TO_DECIDE]
+        ids = proposal_ids(reversed((await list_open(queries))["items"]))
+    return [one for one in await describe_all(queries, ids) if one["may_approve"]][:MOST_TO_DECIDE]
 
 
 def proposal_ids(items: Any) -> list[str]:
@@ -101,14 +103,14 @@ def proposal_ids(items: Any) -> list[str]:
     return [item["proposal_id"] for item in items]
 
 
-async def describe_all(desk: Desk, ids: Sequence[str]) -> list[Context]:
+async def describe_all(queries: PageQueries, ids: Sequence[str]) -> list[Context]:
     """Return these proposals, each as its card shows it."""
-    return list(await asyncio.gather(*(describe_proposal(desk, id) for id in ids)))
+    return list(await asyncio.gather(*(describe_proposal(queries, id) for id in ids)))
 
 
-async def describe_proposal(desk: Desk, proposal_id: str) -> Context:
+async def describe_proposal(queries: PageQueries, proposal_id: str) -> Context:
     """Return a proposal in words: the command, what it is about, what it would do now or what became of it, its verbs."""
-    view = await desk.ask(GetProposal, proposal_id)
+    view = await queries.ask(GetProposal, proposal_id)
     operation = operation_of(view["command_name"])
     rehearsal = view["rehearsal"] or {"would": None, "refusal": None}
     would = view["would"] if rehearsal["would"] is None else rehearsal["would"]
@@ -117,7 +119,7 @@ async def describe_proposal(desk: Desk, proposal_id: str) -> Context:
         **view,
         "title": title_of(view),
         "summary": operation.summary if operation else "",
-        "about": await describe_target(view, desk),
+        "about": await describe_target(view, queries),
         "asked": shown_request(view["request"] or {}),
         "approvers": describe_approvers(view),
         "policies": view.get(str(name_member("policy_ids")), ()),
@@ -125,11 +127,11 @@ async def describe_proposal(desk: Desk, proposal_id: str) -> Context:
         "refused_now": rehearsal["refusal"],
         "as_json": json_of(would, view["target_id"]),
         "is_open": is_open,
-        "is_own": view["proposed_by"] == str(desk.caller.principal_id),
+        "is_own": view["proposed_by"] == str(queries.caller.principal_id),
         "is_approved": is_open and view["approved_by"] is not None,
         "fate": FATES.get(ProposalStatus(view["status"])),
         "made": describe_made(view),
-        "verbs": decision_verbs(view, desk),
+        "verbs": decision_verbs(view, queries),
     }
 
 
@@ -154,13 +156,13 @@ def describe_approvers(view: Mapping[str, Any]) -> list[str]:
     return [*named, f"{unseen} {'others ' if named else ''}whom you may not see"] if unseen else named
 
 
-async def describe_target(view: Mapping[str, Any], desk: Desk) -> Context | None:
+async def describe_target(view: Mapping[str, Any], queries: PageQueries) -> Context | None:
     """Return the thing that a proposed command is about, by its name as far as the person may see it."""
     operation = operation_of(view["command_name"])
     if operation is None or operation.aggregate is None or view["target_id"] is None:
         return None
     kind = operation.aggregate
-    return {"kind": kind, "id": view["target_id"], "name": await name_of(kind.name, view["target_id"], desk)}
+    return {"kind": kind, "id": view["target_id"], "name": await name_of(kind.name, view["target_id"], queries)}
 
 
 def describe_event(event: Mapping[str, Any]) -> Context:
@@ -187,12 +189,12 @@ def describe_made(view: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(by_id[name], str(value)) for name, value in answer.items() if name in by_id and value]
 
 
-def decision_verbs(view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+def decision_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of a proposal: its decisions, each possible or with why not, or for its proposer the withdrawal."""
-    buttons = {one.name: one for one in verbs_of(Proposal.aggregate, view, desk)}
+    buttons = {one.name: one for one in verbs_of(Proposal.aggregate, view, queries)}
     if view["status"] != ProposalStatus.OPEN or view["approved_by"] is not None:
         return []
-    if view["proposed_by"] == str(desk.caller.principal_id):
+    if view["proposed_by"] == str(queries.caller.principal_id):
         return [buttons["withdraw_proposal"]]
     decisions = (("approve_proposal", view["may_approve"]), ("reject_proposal", view["may_reject"]))
     approving = buttons["approve_proposal"]
@@ -203,17 +205,17 @@ def decision_verbs(view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
 
 
 @proposal_page.title_from
-async def name_proposal(desk: Desk) -> str:
+async def name_proposal(queries: PageQueries) -> str:
     """Return the proposed command in words."""
-    return title_of(await desk.ask(GetProposal, desk.id("proposal_id")))
+    return title_of(await queries.ask(GetProposal, queries.id("proposal_id")))
 
 
 @proposal_page.region("proposal", asks=[GetProposal], watches=DECIDING, every=10.0)
-async def load_proposal(desk: Desk) -> Context:
-    return {"one": await describe_proposal(desk, str(desk.id("proposal_id")))}
+async def load_proposal(queries: PageQueries) -> Context:
+    return {"one": await describe_proposal(queries, str(queries.id("proposal_id")))}
 
 
 @proposal_page.region("history", asks=[GET_HISTORY])
-async def load_history(desk: Desk) -> Context:
-    id = desk.id("proposal_id")
-    return {"items": (await desk.ask(GET_HISTORY, id))["items"], "href": f"/console/proposals/{id}/history"}
+async def load_history(queries: PageQueries) -> Context:
+    id = queries.id("proposal_id")
+    return {"items": (await queries.ask(GET_HISTORY, id))["items"], "href": f"/console/proposals/{id}/history"}

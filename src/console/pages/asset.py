@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 import orjson
 
 from baton.api.http import Request, Response
-from baton.console.desk import Desk, query_named
 from baton.console.display import GOOD, LOOK, SIGNS, STOP, href_of, number_text, words_of
 from baton.console.forms import unit_code
 from baton.console.page import Context, handles, page
+from baton.console.page_queries import PageQueries, query_named
 from baton.console.pages.equipment import GET_ASSET, Surroundings, branch_of, equipment, load_ancestors, load_claims
 from baton.console.rendering import PAGE_HEADERS
 from baton.console.signal_readings import LatestReadings, board_of
@@ -81,32 +81,32 @@ class SignalRow:
         return SIGNS[self.look]
 
 
-async def load_view(desk: Desk) -> dict[str, Any]:
+async def load_view(queries: PageQueries) -> dict[str, Any]:
     """Return the asset that a page is about."""
-    view: dict[str, Any] = await desk.ask(GET_ASSET, desk.id("asset_id"))
+    view: dict[str, Any] = await queries.ask(GET_ASSET, queries.id("asset_id"))
     return view
 
 
 @asset.title_from
-async def name_asset(desk: Desk) -> str:
-    return str((await load_view(desk))["name"])
+async def name_asset(queries: PageQueries) -> str:
+    return str((await load_view(queries))["name"])
 
 
 @asset.region("head", asks=[GET_ASSET])
-async def load_head(desk: Desk) -> Context:
-    view = await load_view(desk)
-    above = await load_ancestors(desk, view["asset_id"]) if view["parent_id"] and desk.may(GetAssetTree) else []
-    buttons = asset_verbs(view, desk)
+async def load_head(queries: PageQueries) -> Context:
+    view = await load_view(queries)
+    above = await load_ancestors(queries, view["asset_id"]) if view["parent_id"] and queries.may(GetAssetTree) else []
+    buttons = asset_verbs(view, queries)
     by_name = {button.name: button for button in buttons}
     first = [by_name[name] for name in STATE_VERBS]
-    own = [settings_button(view, desk), caution_button(view, desk)]
+    own = [settings_button(view, queries), caution_button(view, queries)]
     rest = [one for one in buttons if one.name not in (*STATE_VERBS, UPDATE_SETTINGS.name)]
     return {"view": view, "above": above, "verbs": [*first, *own], "parts": rest, "href": href_of("Asset", view["asset_id"])}
 
 
-def asset_verbs(view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+def asset_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
     """Return the verbs of an asset; a report of the condition that it is in says that it would change nothing."""
-    buttons = verbs_of(Asset.aggregate, view, desk)
+    buttons = verbs_of(Asset.aggregate, view, queries)
     condition = view["condition"]
     return [
         replace(one, why_not=f"The asset is {words_of(condition)} already.")
@@ -116,23 +116,23 @@ def asset_verbs(view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
     ]
 
 
-def settings_button(view: Mapping[str, Any], desk: Desk) -> VerbButton:
+def settings_button(view: Mapping[str, Any], queries: PageQueries) -> VerbButton:
     """Return the button that leads to the settings form of an asset."""
-    button = verb_button(UPDATE_SETTINGS, desk, view["lifecycle"], view["asset_id"])
+    button = verb_button(UPDATE_SETTINGS, queries, view["lifecycle"], view["asset_id"])
     return replace(button, label="Settings", href=f"{href_of('Asset', view['asset_id'])}/settings")
 
 
-def caution_button(view: Mapping[str, Any], desk: Desk) -> VerbButton:
+def caution_button(view: Mapping[str, Any], queries: PageQueries) -> VerbButton:
     """Return the button that leads to the form of a caution about an asset."""
     href = form_href(REGISTER_CAUTION, None, **{"target.kind": "Asset", "target.id": view["asset_id"]})
-    why_not = verb_button(REGISTER_CAUTION, desk, None, None).why_not
+    why_not = verb_button(REGISTER_CAUTION, queries, None, None).why_not
     return VerbButton(REGISTER_CAUTION, "Write a caution", href, why_not)
 
 
 @asset.region("facts", asks=[GET_ASSET], watches=("Family",))
-async def load_facts(desk: Desk) -> Context:
-    view = await load_view(desk)
-    whole = await desk.find(GetAssetIntegrationView, view["asset_id"])
+async def load_facts(queries: PageQueries) -> Context:
+    view = await load_view(queries)
+    whole = await queries.find(GetAssetIntegrationView, view["asset_id"])
     families = [] if whole is None else whole["families"]
     return {
         "view": view,
@@ -145,11 +145,11 @@ async def load_facts(desk: Desk) -> Context:
 
 
 @asset.region("place", asks=[GET_ASSET], watches=("Mount", "Frame", "Fixture"))
-async def load_place(desk: Desk) -> Context:
-    view = await load_view(desk)
-    mounts = await desk.ask_if_permitted(ListMounts, installed_asset_id=view["asset_id"], limit=1)
+async def load_place(queries: PageQueries) -> Context:
+    view = await load_view(queries)
+    mounts = await queries.ask_if_permitted(ListMounts, installed_asset_id=view["asset_id"], limit=1)
     mount = next(iter((mounts or {"items": []})["items"]), None)
-    frame = None if mount is None else await desk.find(query_named("get_frame"), mount["placement"]["parent_frame_id"])
+    frame = None if mount is None else await queries.find(query_named("get_frame"), mount["placement"]["parent_frame_id"])
     placement = [] if mount is None else placement_rows(mount["placement"])
     return {"view": view, "mount": mount, "frame": frame, "placement": placement, "may_see_mounts": mounts is not None}
 
@@ -184,16 +184,16 @@ def placement_rows(placement: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 @asset.region("around", asks=[GET_ASSET], watches=("Caution", "Calibration", "Run", "Procedure"))
-async def load_around(desk: Desk) -> Context:
-    view = await load_view(desk)
+async def load_around(queries: PageQueries) -> Context:
+    view = await load_view(queries)
     id = view["asset_id"]
     claims, cautions, listed = await asyncio.gather(
-        load_claims(desk),
-        desk.ask_if_permitted(ListCautions, target_kind="Asset", target_id=id, inherited=True, in_effect=True, limit=20),
-        desk.ask_if_permitted(ListCalibrations, target_id=id, limit=MOST_CALIBRATIONS, order="desc"),
+        load_claims(queries),
+        queries.ask_if_permitted(ListCautions, target_kind="Asset", target_id=id, inherited=True, in_effect=True, limit=20),
+        queries.ask_if_permitted(ListCalibrations, target_id=id, limit=MOST_CALIBRATIONS, order="desc"),
     )
     calibrations = (
-        [] if listed is None else list(await asyncio.gather(*(load_calibration(desk, one) for one in listed["items"])))
+        [] if listed is None else list(await asyncio.gather(*(load_calibration(queries, one) for one in listed["items"])))
     )
     return {
         "view": view,
@@ -201,13 +201,13 @@ async def load_around(desk: Desk) -> Context:
         "cautions": None if cautions is None else cautions["items"],
         "calibrations": None if listed is None else calibrations,
         "more_calibrations": listed is not None and listed["next_cursor"] is not None,
-        "caution": caution_button(view, desk),
+        "caution": caution_button(view, queries),
     }
 
 
-async def load_calibration(desk: Desk, listed: Mapping[str, Any]) -> dict[str, Any]:
+async def load_calibration(queries: PageQueries, listed: Mapping[str, Any]) -> dict[str, Any]:
     """Return a calibration with its newest revision, and both with their units."""
-    whole = await desk.find(query_named("get_calibration"), listed["calibration_id"])
+    whole = await queries.find(query_named("get_calibration"), listed["calibration_id"])
     quantity = QUANTITIES[CalibrationQuantity(listed["quantity"])]
     newest = whole["revisions"][-1] if whole is not None and whole["revisions"] else None
     return {
@@ -219,10 +219,10 @@ async def load_calibration(desk: Desk, listed: Mapping[str, Any]) -> dict[str, A
 
 
 @asset.region("tree", asks=[GET_ASSET, ListAssets], watches=("Run", "Procedure"))
-async def load_tree(desk: Desk) -> Context:
-    view = await load_view(desk)
+async def load_tree(queries: PageQueries) -> Context:
+    view = await load_view(queries)
     below, claims = await asyncio.gather(
-        desk.ask(ListAssets, parent_id=view["asset_id"], limit=MOST_CHILDREN), load_claims(desk)
+        queries.ask(ListAssets, parent_id=view["asset_id"], limit=MOST_CHILDREN), load_claims(queries)
     )
     around = Surroundings({}, claims)
     rows = (around.row(view, 0), *(around.row(one, 1) for one in below["items"] if one["lifecycle"] != "Decommissioned"))
@@ -230,32 +230,32 @@ async def load_tree(desk: Desk) -> Context:
 
 
 @asset.region("signals", asks=[GET_ASSET], every=2.0)
-async def load_signals(desk: Desk) -> Context:
-    view = await load_view(desk)
-    addresses = signal_addresses(view, desk.query.get("signal", ""))
-    latest = await load_readings(desk, addresses) if addresses and desk.may(ReadSignals) else None
+async def load_signals(queries: PageQueries) -> Context:
+    view = await load_view(queries)
+    addresses = signal_addresses(view, queries.query.get("signal", ""))
+    latest = await load_readings(queries, addresses) if addresses and queries.may(ReadSignals) else None
     prefixes = [one for one in identifiers_of(view) if one.endswith((":", "."))]
     signals = [] if latest is None else [signal_row(one) for one in latest.signals]
     return {
-        "may": desk.may(ReadSignals),
+        "may": queries.may(ReadSignals),
         "permission": ReadSignals.operation.command_name,
         "addresses": addresses,
         "prefixes": prefixes,
         "latest": latest,
         "signals": signals,
         "read_href": "?"
-        + urlencode({**{name: desk.query[name] for name in ("signal",) if name in desk.query}, "read": "1"}),
+        + urlencode({**{name: queries.query[name] for name in ("signal",) if name in queries.query}, "read": "1"}),
         "only_begins": any(one.address in identifiers_of(view) and one.word == NOT_READ for one in signals),
     }
 
 
-async def load_readings(desk: Desk, addresses: tuple[str, ...]) -> LatestReadings | None:
+async def load_readings(queries: PageQueries, addresses: tuple[str, ...]) -> LatestReadings | None:
     """Return what was last read of signals. A page that is loaded shows none, as it would have to wait for the control
     system; its live part does, and so does a page that is asked to wait."""
-    board = board_of(desk)
-    if not desk.recorded:
-        return board.look(desk, addresses)
-    return await board.read(desk, addresses) if desk.query.get("read") else None
+    board = board_of(queries)
+    if not queries.recorded:
+        return board.look(queries, addresses)
+    return await board.read(queries, addresses) if queries.query.get("read") else None
 
 
 def identifiers_of(view: Mapping[str, Any]) -> list[str]:
@@ -337,7 +337,7 @@ def range_text(limits: Mapping[str, Any]) -> str:
 @handles("GET", "/assets/{asset_id}/pidinst.json")
 async def serve_pidinst(console: Any, request: Request, session: Any) -> Response:
     """Answer with the asset's PIDINST record, as the person who asks may have it."""
-    desk: Desk = console.desk_of(request, session)
-    record = await desk.ask(GetAssetPidinst, desk.id("asset_id"))
-    headers = [*PAGE_HEADERS, (b"content-disposition", f'inline; filename="pidinst-{desk.id("asset_id")}.json"'.encode())]
+    queries: PageQueries = console.queries_of(request, session)
+    record = await queries.ask(GetAssetPidinst, queries.id("asset_id"))
+    headers = [*PAGE_HEADERS, (b"content-disposition", f'inline; filename="pidinst-{queries.id("asset_id")}.json"'.encode())]
     return Response(200, orjson.dumps(record, option=orjson.OPT_INDENT_2), headers, content_type=b"application/json")

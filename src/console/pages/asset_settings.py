@@ -9,11 +9,11 @@ from uuid import uuid4
 from baton.api.http import Request, Response
 from baton.client.refusals import ClientError, ProposedError
 from baton.console.actions import CHECK, KEY, lead_to, lead_to_proposal, typed_in
-from baton.console.desk import Desk
 from baton.console.display import href_of, words_of
 from baton.console.forms import MISSING, FieldFaults, FormField, FormReader, Schema, flatten, read_fields
 from baton.console.in_process import REFUSALS, InProcessClient, entry_of, problem_of
 from baton.console.page import Context, handles, page
+from baton.console.page_queries import PageQueries
 from baton.console.pages.asset import UPDATE_SETTINGS, load_view, name_asset
 from baton.console.pages.equipment import GET_ASSET, equipment
 from baton.console.sessions import ConsoleSession
@@ -43,19 +43,23 @@ class SettingsForm:
     fields: Sequence[FormField]
     undeclared: tuple[str, ...]
 
-    def patch(self, typed: Mapping[str, str], desk: Desk) -> dict[str, Any]:
+    def patch(self, typed: Mapping[str, str], queries: PageQueries) -> dict[str, Any]:
         """Return what was changed, as the command takes it; raise where something typed cannot be read."""
         restated = frozenset(filter(None, typed.get(RESTATED, "").split(",")))
-        changed = changed_settings(self.view["settings"], read_fields(self.fields, typed, desk.zone), self.fields, restated)
+        changed = changed_settings(
+            self.view["settings"], read_fields(self.fields, typed, queries.zone), self.fields, restated
+        )
         return {**changed, **{name: None for name in self.undeclared if typed.get(f"{DROP}.{name}")}}
 
 
-async def load_form(desk: Desk, typed: Mapping[str, str] | None, errors: Mapping[str, Sequence[str]]) -> SettingsForm:
+async def load_form(
+    queries: PageQueries, typed: Mapping[str, str] | None, errors: Mapping[str, Sequence[str]]
+) -> SettingsForm:
     """Return the form, filled in with what was typed or else with the settings as they are."""
-    view = await load_view(desk)
-    whole = await desk.ask(GetAssetIntegrationView, view["asset_id"])
+    view = await load_view(queries)
+    whole = await queries.ask(GetAssetIntegrationView, view["asset_id"])
     schema = joined_schema(whole["families"])
-    reader = FormReader({}, desk.zone, errors)
+    reader = FormReader({}, queries.zone, errors)
     filled = reader.type_in(schema, view["settings"]) if typed is None else typed
     undeclared = tuple(name for name in view["settings"] if name not in schema["properties"])
     return SettingsForm(view, schema, reader.fields(schema, filled, None), undeclared)
@@ -96,27 +100,27 @@ def difference(old: Any, new: Any) -> Any:
 
 
 @settings.loads(asks=[GET_ASSET, GetAssetIntegrationView])
-async def load_settings(desk: Desk) -> Context:
-    return await form_context(desk, None, {})
+async def load_settings(queries: PageQueries) -> Context:
+    return await form_context(queries, None, {})
 
 
 async def form_context(
-    desk: Desk,
+    queries: PageQueries,
     typed: Mapping[str, str] | None,
     errors: Mapping[str, Sequence[str]],
     problem: Mapping[str, Any] | None = None,
     note: str = "",
 ) -> Context:
     """Return what the form's template shows; a refusal that is about no field stands beside the buttons."""
-    form = await load_form(desk, typed, errors)
+    form = await load_form(queries, typed, errors)
     restated = (problem or {}).get("facts", {}).get("keys", ()) if (problem or {}).get("reason") == "unit_changed" else ()
     return {
         "view": form.view,
         "fields": form.fields,
         "undeclared": form.undeclared,
         "href": href_of("Asset", form.view["asset_id"]),
-        "why_not": verb_button(UPDATE_SETTINGS, desk, form.view["lifecycle"], None).why_not,
-        "proposed": desk.proposes(UPDATE_SETTINGS),
+        "why_not": verb_button(UPDATE_SETTINGS, queries, form.view["lifecycle"], None).why_not,
+        "proposed": queries.proposes(UPDATE_SETTINGS),
         "problem": None if errors else problem,
         "note": note,
         "key": (typed or {}).get(KEY) or uuid4().hex,
@@ -127,26 +131,26 @@ async def form_context(
 @handles("POST", "/assets/{asset_id}/settings")
 async def submit_settings(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Send what was changed, or rehearse it; what is refused comes back beside its field."""
-    desk = console.desk_of(request, session)
-    desk.require(settings.needs)
+    queries = console.queries_of(request, session)
+    queries.require(settings.needs)
     typed = typed_in(await request.body())
-    form = await load_form(desk, typed, {})
+    form = await load_form(queries, typed, {})
     try:
-        patch = form.patch(typed, desk)
+        patch = form.patch(typed, queries)
         if not patch:
             return await answer_form(
-                console, request, session, await form_context(desk, typed, {}, note="Nothing was changed.")
+                console, request, session, await form_context(queries, typed, {}, note="Nothing was changed.")
             )
-        return await send_patch(console, request, session, desk, typed, patch)
+        return await send_patch(console, request, session, queries, typed, patch)
     except FieldFaults as faults:
-        own = await form_context(desk, typed, {place: [text] for place, text in faults.faults.items()})
+        own = await form_context(queries, typed, {place: [text] for place, text in faults.faults.items()})
         return await answer_form(console, request, session, own, 422)
     except REFUSALS as refusal:
         problem = problem_of(refusal)
-        own = await form_context(desk, typed, errors_of(problem, form.fields), problem)
+        own = await form_context(queries, typed, errors_of(problem, form.fields), problem)
         return await answer_form(console, request, session, own, refusal.status)
     except ClientError as error:
-        own = await form_context(desk, typed, {}, problem_of(error))
+        own = await form_context(queries, typed, {}, problem_of(error))
         return await answer_form(console, request, session, own, 422)
 
 
@@ -154,18 +158,18 @@ async def send_patch(
     console: ConsoleShell,
     request: Request,
     session: ConsoleSession,
-    desk: Desk,
+    queries: PageQueries,
     typed: Mapping[str, str],
     patch: Mapping[str, Any],
 ) -> Response:
     """Give the command and lead back to the asset, or say what it would do."""
-    id, names = str(desk.id("asset_id")), ", ".join(words_of(name) for name in patch)
+    id, names = str(queries.id("asset_id")), ", ".join(words_of(name) for name in patch)
     client = InProcessClient.of(console.parts.edge, session.caller)
     arguments = {"asset_id": id, "settings_patch": patch}
     if CHECK in typed:
         await client.carry_out(client.session.call(entry_of(UPDATE_SETTINGS), arguments, dry_run=True))
         note = f"It would be accepted and change {names}. Nothing was done."
-        return await answer_form(console, request, session, await form_context(desk, typed, {}, note=note))
+        return await answer_form(console, request, session, await form_context(queries, typed, {}, note=note))
     try:
         await client.carry_out(client.session.call(entry_of(UPDATE_SETTINGS), arguments, key=typed.get(KEY) or None))
     except ProposedError as error:
@@ -177,7 +181,7 @@ async def answer_form(
     console: ConsoleShell, request: Request, session: ConsoleSession, own: Context, status: int = 200
 ) -> Response:
     """Return the page with the form as it was filled in."""
-    return await console.page_response(request, session, settings, console.desk_of(request, session), own, status)
+    return await console.page_response(request, session, settings, console.queries_of(request, session), own, status)
 
 
 def errors_of(problem: Mapping[str, Any], fields: Sequence[FormField]) -> dict[str, list[str]]:

@@ -9,9 +9,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from baton.console.day_picture import HOURS, MOST_MARKS, DayRow, beginning_of, day_picture
-from baton.console.desk import Desk
 from baton.console.display import instant_of, look_of, words_of
 from baton.console.page import Context, MenuGroup, page
+from baton.console.page_queries import PageQueries
 from baton.console.verbs import VerbButton, creations_of, form_href, verbs_of
 from baton.domain.access.actor import ListActors
 from baton.domain.schedule.calendar import next_firings
@@ -36,32 +36,32 @@ calendar = page(
 )
 
 
-async def list_schedules(desk: Desk) -> tuple[list[dict[str, Any]], bool]:
+async def list_schedules(queries: PageQueries) -> tuple[list[dict[str, Any]], bool]:
     """Return the schedules that may fire, and whether there are more."""
     statuses = (ScheduleStatus.ACTIVE, ScheduleStatus.HELD)
-    pages = await asyncio.gather(*(desk.ask(ListSchedules, status=one, limit=MOST_SCHEDULES) for one in statuses))
+    pages = await asyncio.gather(*(queries.ask(ListSchedules, status=one, limit=MOST_SCHEDULES) for one in statuses))
     items = [item for page in pages for item in page["items"]]
     return items[:MOST_SCHEDULES], len(items) > MOST_SCHEDULES or any(page["next_cursor"] for page in pages)
 
 
-async def load_visits(desk: Desk) -> list[dict[str, Any]]:
+async def load_visits(queries: PageQueries) -> list[dict[str, Any]]:
     """Return the visits that go on or come, the next one first; none to those who may not list them."""
-    ahead: dict[str, Any] = {"planned_from": desk.now, "planned_to": desk.now + VISITS_AHEAD}
-    page = await desk.ask_if_permitted(ListVisits, **ahead, limit=MOST_VISITS)
+    ahead: dict[str, Any] = {"planned_from": queries.now, "planned_to": queries.now + VISITS_AHEAD}
+    page = await queries.ask_if_permitted(ListVisits, **ahead, limit=MOST_VISITS)
     coming = [one for one in (page or {"items": []})["items"] if one["status"] not in TERMINAL]
     return sorted(coming, key=lambda one: str(one["planned_start_at"]))
 
 
 @calendar.region("day", asks=[ListSchedules], watches=("Visit",), every=30.0)
-async def load_day(desk: Desk) -> Context:
+async def load_day(queries: PageQueries) -> Context:
     """Load the picture of the next hours."""
-    schedules, _ = await list_schedules(desk)
-    begins = beginning_of(desk.now)
+    schedules, _ = await list_schedules(queries)
+    begins = beginning_of(queries.now)
     ends = begins + timedelta(hours=HOURS)
-    rows = [schedule_row(one, desk.now, ends) for one in schedules]
-    rows += [row for one in await load_visits(desk) if (row := visit_row(one, begins, ends)) is not None]
+    rows = [schedule_row(one, queries.now, ends) for one in schedules]
+    rows += [row for one in await load_visits(queries) if (row := visit_row(one, begins, ends)) is not None]
     label = f"What fires and who visits in the next {HOURS} hours"
-    return {"picture": day_picture(rows, begins, desk.zone, label) if rows else None, "hours": HOURS}
+    return {"picture": day_picture(rows, begins, queries.zone, label) if rows else None, "hours": HOURS}
 
 
 def schedule_row(schedule: Mapping[str, Any], now: datetime, ends: datetime) -> DayRow:
@@ -86,32 +86,32 @@ def visit_row(visit: Mapping[str, Any], begins: datetime, ends: datetime) -> Day
 
 
 @calendar.region("schedules", asks=[ListSchedules, GetSchedule], watches=("Procedure", "Run"), every=30.0)
-async def load_cards(desk: Desk) -> Context:
+async def load_cards(queries: PageQueries) -> Context:
     """Load every schedule with its firings and its verbs, those first whose last firing was refused."""
-    listed, more = await list_schedules(desk)
-    schedules = await asyncio.gather(*(desk.ask(GetSchedule, one["schedule_id"]) for one in listed))
+    listed, more = await list_schedules(queries)
+    schedules = await asyncio.gather(*(queries.ask(GetSchedule, one["schedule_id"]) for one in listed))
     ids = sorted({one["run_as"] for one in schedules})
-    actors = await desk.ask_if_permitted(ListActors, actor_id=ids, limit=100) if ids else None
+    actors = await queries.ask_if_permitted(ListActors, actor_id=ids, limit=100) if ids else None
     names = {one["actor_id"]: one["name"] for one in (actors or {"items": []})["items"]}
     shown = [
         {
             **one,
-            "later": describe_firings(one["next_firings"], desk.zone),
+            "later": describe_firings(one["next_firings"], queries.zone),
             "overlap_words": OVERLAPS[Overlap(one["overlap"])],
             "run_as_name": names.get(one["run_as"]),
             "last": one["last_firings"][0] if one["last_firings"] else None,
             "refused": bool(one["last_firings"]) and one["last_firings"][0]["code"] is not None,
-            "verbs": schedule_verbs(one, desk),
+            "verbs": schedule_verbs(one, queries),
         }
         for one in schedules
     ]
     shown.sort(key=lambda one: (not one["refused"], one["next_firings"][0] if one["next_firings"] else "~"))
-    return {"schedules": shown, "more": more, "creations": creations_of(Schedule.aggregate, desk)}
+    return {"schedules": shown, "more": more, "creations": creations_of(Schedule.aggregate, queries)}
 
 
-def schedule_verbs(schedule: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+def schedule_verbs(schedule: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of a schedule; resuming one whose target has changed confirms what is shown of that."""
-    buttons = verbs_of(Schedule.aggregate, schedule, desk)
+    buttons = verbs_of(Schedule.aggregate, schedule, queries)
     if (digest := schedule["confirmed_digest"]) is None:
         return buttons
     href = form_href(ResumeSchedule.operation, schedule["id"], confirmed_digest=digest)
@@ -128,6 +128,6 @@ def describe_firings(firings: Sequence[str], zone: ZoneInfo) -> list[str]:
 
 
 @calendar.region("visits", asks=[ListVisits], every=60.0)
-async def load_visit_cards(desk: Desk) -> Context:
-    visits = [{**one, "verbs": verbs_of(Visit.aggregate, one, desk)} for one in await load_visits(desk)]
-    return {"visits": visits, "days": VISITS_AHEAD.days, "creations": creations_of(Visit.aggregate, desk)}
+async def load_visit_cards(queries: PageQueries) -> Context:
+    visits = [{**one, "verbs": verbs_of(Visit.aggregate, one, queries)} for one in await load_visits(queries)]
+    return {"visits": visits, "days": VISITS_AHEAD.days, "creations": creations_of(Visit.aggregate, queries)}

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baton.console.conduct_verbs import conduct_verbs, unresolved_step, waits_in_check
-from baton.console.desk import Desk, query_named
 from baton.console.page import SECOND, Context, page
+from baton.console.page_queries import PageQueries, query_named
 from baton.console.plots import NARROW, Series, line_plot
 from baton.console.step_window import SHOWN_STEPS, counts_of, pager_of, step_line, strip
 from baton.domain.conduct.iterations import ListProcedureIterations
@@ -32,16 +32,16 @@ conduct = page(
 
 
 @conduct.title_from
-async def load_name(desk: Desk) -> str:
-    view = await desk.ask(GetProcedure, desk.id("procedure_id"))
+async def load_name(queries: PageQueries) -> str:
+    view = await queries.ask(GetProcedure, queries.id("procedure_id"))
     return str(view["name"])
 
 
 @conduct.region("head", asks=[GetProcedure, GetProcedureConduct], watches=("Run",), every=SECOND)
-async def load_head(desk: Desk) -> Context:
-    id = desk.id("procedure_id")
-    view, latest = await desk.ask(GetProcedure, id), await desk.ask(GetProcedureConduct, id)
-    current = await load_current_step(desk, latest)
+async def load_head(queries: PageQueries) -> Context:
+    id = queries.id("procedure_id")
+    view, latest = await queries.ask(GetProcedure, id), await queries.ask(GetProcedureConduct, id)
+    current = await load_current_step(queries, latest)
     return {
         "view": view,
         "conduct": latest,
@@ -52,7 +52,7 @@ async def load_head(desk: Desk) -> Context:
         "waits": waits_in_check(current),
         "unknown": unresolved_step(view),
         "fault": None if is_live(latest) else failed_step(view),
-        "verbs": conduct_verbs(view, latest, current, desk),
+        "verbs": conduct_verbs(view, latest, current, queries),
         "href": f"/console/procedures/{id}",
     }
 
@@ -68,17 +68,17 @@ def failed_step(view: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None if failure is None or failure["step_index"] is None else failure
 
 
-async def load_current_step(desk: Desk, latest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+async def load_current_step(queries: PageQueries, latest: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the step that the live conduct is at; None where it is at none, or the person may not see it."""
-    if not is_live(latest) or latest["step_index"] is None or not desk.may(ListProcedureSteps):
+    if not is_live(latest) or latest["step_index"] is None or not queries.may(ListProcedureSteps):
         return None
     id, index = latest["procedure_id"], latest["step_index"]
     if latest["phase"] != ConductPhase.CLOSING:
-        shown = await desk.ask(ListProcedureSteps, id, **window_of(desk.query), limit=SHOWN_STEPS)
+        shown = await queries.ask(ListProcedureSteps, id, **window_of(queries.query), limit=SHOWN_STEPS)
         if shown["current_index"] == index and (found := step_in(shown, index)) is not None:
             return found
     closing = latest["phase"] == ConductPhase.CLOSING
-    return step_in(await desk.ask(ListProcedureSteps, id, closing=closing, first_index=index, limit=1), index)
+    return step_in(await queries.ask(ListProcedureSteps, id, closing=closing, first_index=index, limit=1), index)
 
 
 def step_in(answer: Mapping[str, Any], index: int) -> Mapping[str, Any] | None:
@@ -94,13 +94,13 @@ def window_of(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 @conduct.region("steps", asks=[ListProcedureSteps], watches=("Procedure",), every=SECOND)
-async def load_steps(desk: Desk) -> Context:
-    id, window = desk.id("procedure_id"), window_of(desk.query)
-    main = await desk.ask(ListProcedureSteps, id, **window, limit=SHOWN_STEPS)
-    over = await is_over(desk)
+async def load_steps(queries: PageQueries) -> Context:
+    id, window = queries.id("procedure_id"), window_of(queries.query)
+    main = await queries.ask(ListProcedureSteps, id, **window, limit=SHOWN_STEPS)
+    over = await is_over(queries)
     closing = None
     if main["closing_count"]:
-        closing = await desk.ask(ListProcedureSteps, id, closing=True, first_index=0, limit=SHOWN_STEPS)
+        closing = await queries.ask(ListProcedureSteps, id, closing=True, first_index=0, limit=SHOWN_STEPS)
     return {
         "main": step_list(main, main["step_count"], window["first_index"] or 0, over=over),
         "closing": None if closing is None else step_list(closing, main["closing_count"], 0, over=over),
@@ -111,9 +111,9 @@ async def load_steps(desk: Desk) -> Context:
     }
 
 
-async def is_over(desk: Desk) -> bool:
+async def is_over(queries: PageQueries) -> bool:
     """Return whether nothing more of a procedure will be done, as far as the person may see that."""
-    view = await desk.find(GetProcedure, desk.id("procedure_id"))
+    view = await queries.find(GetProcedure, queries.id("procedure_id"))
     return view is not None and view["status"] in ENDED
 
 
@@ -133,14 +133,14 @@ def step_list(answer: Mapping[str, Any], count: int, wanted: int, *, over: bool)
 
 
 @conduct.region("passes", asks=[ListProcedureIterations, GetProcedureConduct], watches=("Procedure",), every=5.0)
-async def load_passes(desk: Desk) -> Context:
-    id = desk.id("procedure_id")
-    found, latest = await desk.ask(ListProcedureIterations, id), await desk.ask(GetProcedureConduct, id)
-    steering = await desk.find(GetProcedureSteering, id)
+async def load_passes(queries: PageQueries) -> Context:
+    id = queries.id("procedure_id")
+    found, latest = await queries.ask(ListProcedureIterations, id), await queries.ask(GetProcedureConduct, id)
+    steering = await queries.find(GetProcedureSteering, id)
     items = found["items"]
     name = objective_name(latest, steering)
     measured = [(item, reading) for item in items if (reading := measured_in(item, name)) is not None]
-    before = desk.query.get("before", "")
+    before = queries.query.get("before", "")
     last = min(int(before) if before.isdecimal() and len(before) < 10 else len(items), len(items))
     return {
         "items": list(reversed(items[max(0, last - SHOWN_PASSES) : last])),
@@ -153,15 +153,15 @@ async def load_passes(desk: Desk) -> Context:
         "points": points_plot(measured, name),
         "steering": steering,
         "best": (latest["result"] or {}).get("best"),
-        "advisers": await load_advisers(desk, items),
+        "advisers": await load_advisers(queries, items),
         "href": f"/console/procedures/{id}",
     }
 
 
-async def load_advisers(desk: Desk, items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+async def load_advisers(queries: PageQueries, items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the names of those who advised, as far as the person may see them."""
     ids = list(dict.fromkeys(item["advised_by"] for item in items if item["advised_by"]))[-SHOWN_ADVISERS:]
-    found = await asyncio.gather(*(desk.find(GetActor, id) for id in ids))
+    found = await asyncio.gather(*(queries.find(GetActor, id) for id in ids))
     return {id: actor["name"] for id, actor in zip(ids, found, strict=True) if actor is not None and actor["name"]}
 
 
@@ -223,9 +223,9 @@ def points_plot(measured: Measured, name: str | None) -> Any:
 
 
 @conduct.region("outcome", asks=[GetProcedure, GetProcedureConduct], watches=("Procedure",))
-async def load_outcome(desk: Desk) -> Context:
-    id = desk.id("procedure_id")
-    view, latest = await desk.ask(GetProcedure, id), await desk.ask(GetProcedureConduct, id)
+async def load_outcome(queries: PageQueries) -> Context:
+    id = queries.id("procedure_id")
+    view, latest = await queries.ask(GetProcedure, id), await queries.ask(GetProcedureConduct, id)
     result = latest["result"] or {}
     captures = result.get("captures") or {}
     return {

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from baton.api.http import Request, Response
-from baton.console.desk import Desk, query_named
 from baton.console.display import GOOD, LOOK, PLAIN, SIGNS, STOP, href_of, words_of
 from baton.console.live import mark_of
 from baton.console.page import Context, MenuGroup, handles, page
+from baton.console.page_queries import PageQueries, query_named
 from baton.console.rendering import PAGE_HEADERS
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
@@ -58,35 +58,37 @@ edition = page(
 
 
 @data.loads(asks=[])
-async def load_filters(desk: Desk) -> Context:
+async def load_filters(queries: PageQueries) -> Context:
     return {
         "statuses": [one.value for one in DatasetStatus],
         "intents": [one.value for one in DatasetIntent],
-        "creations": [creation_button(name, desk) for name in ("register_dataset", "ingest_scan", "attest_distributions")],
+        "creations": [
+            creation_button(name, queries) for name in ("register_dataset", "ingest_scan", "attest_distributions")
+        ],
     }
 
 
-def creation_button(name: str, desk: Desk) -> VerbButton:
+def creation_button(name: str, queries: PageQueries) -> VerbButton:
     """Return the button of a command about no single dataset."""
     operation = REGISTRY.operations[name]
-    return replace(verb_button(operation, desk, None, None), label=LABELS.get(name) or words_of(name))
+    return replace(verb_button(operation, queries, None, None), label=LABELS.get(name) or words_of(name))
 
 
 LABELS = {"attest_distributions": "Check copies"}  # What stands on buttons whose verb says too little here.
 
 
 @data.region("datasets", asks=[ListDatasets], watches=("Run",))
-async def load_datasets(desk: Desk) -> Context:
-    given = {name: desk.query.get(name) or None for name in ("q", "status", "intent", "producing_run_id", "subject_id")}
-    answer = await desk.ask(ListDatasets, **given, limit=SHOWN, order="desc", cursor=desk.query.get("cursor") or None)
+async def load_datasets(queries: PageQueries) -> Context:
+    given = {name: queries.query.get(name) or None for name in ("q", "status", "intent", "producing_run_id", "subject_id")}
+    answer = await queries.ask(ListDatasets, **given, limit=SHOWN, order="desc", cursor=queries.query.get("cursor") or None)
     return {"items": answer["items"], "next_cursor": answer["next_cursor"], "is_filtered": any(given.values())}
 
 
 @data.region("copies", asks=[ListDistributions], watches=("Attestation",))
-async def load_copies(desk: Desk) -> Context:
+async def load_copies(queries: PageQueries) -> Context:
     stale, unchecked = await asyncio.gather(
-        desk.ask(ListDistributions, status="Stale", limit=FEW, order="desc"),
-        desk.ask(ListDistributions, status="Registered", limit=FEW, order="desc"),
+        queries.ask(ListDistributions, status="Stale", limit=FEW, order="desc"),
+        queries.ask(ListDistributions, status="Registered", limit=FEW, order="desc"),
     )
     attest = REGISTRY.operations["record_attestation"]
     return {
@@ -94,7 +96,7 @@ async def load_copies(desk: Desk) -> Context:
         "more_stale": stale["next_cursor"] is not None,
         "unchecked": unchecked["items"],
         "more_unchecked": unchecked["next_cursor"] is not None,
-        "attest": attest if desk.may(attest) else None,
+        "attest": attest if queries.may(attest) else None,
         "attest_href": attest_href,
     }
 
@@ -106,37 +108,37 @@ def attest_href(copy: Mapping[str, Any]) -> str:
 
 
 @data.region("editions", asks=[ListEditions])
-async def load_editions(desk: Desk) -> Context:
-    answer = await desk.ask(ListEditions, limit=FEW, order="desc")
+async def load_editions(queries: PageQueries) -> Context:
+    answer = await queries.ask(ListEditions, limit=FEW, order="desc")
     return {"items": answer["items"], "more": answer["next_cursor"] is not None}
 
 
-async def load_dataset(desk: Desk) -> dict[str, Any]:
+async def load_dataset(queries: PageQueries) -> dict[str, Any]:
     """Return the dataset that a page is about."""
-    view: dict[str, Any] = await desk.ask(GET_DATASET, desk.id("dataset_id"))
+    view: dict[str, Any] = await queries.ask(GET_DATASET, queries.id("dataset_id"))
     return view
 
 
 @dataset.title_from
-async def name_dataset(desk: Desk) -> str:
-    return str((await load_dataset(desk))["name"] or "Dataset")
+async def name_dataset(queries: PageQueries) -> str:
+    return str((await load_dataset(queries))["name"] or "Dataset")
 
 
 @dataset.region("head", asks=[GET_DATASET])
-async def load_head(desk: Desk) -> Context:
-    view = await load_dataset(desk)
-    return {"view": view, "verbs": dataset_verbs(view, desk), "href": href_of("Dataset", view["dataset_id"])}
+async def load_head(queries: PageQueries) -> Context:
+    view = await load_dataset(queries)
+    return {"view": view, "verbs": dataset_verbs(view, queries), "href": href_of("Dataset", view["dataset_id"])}
 
 
 @dataset.region("facts", asks=[GET_DATASET], watches=("Run", "Subject"))
-async def load_facts(desk: Desk) -> Context:
-    return {"view": await load_dataset(desk), "may_see_preview": desk.may(GetDatasetPreview)}
+async def load_facts(queries: PageQueries) -> Context:
+    return {"view": await load_dataset(queries), "may_see_preview": queries.may(GetDatasetPreview)}
 
 
-def dataset_verbs(view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+def dataset_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
     """Return the verbs of a dataset; one that its intent or its identifier closes says so."""
     buttons = [
-        replace(one, why_not=one.why_not or closed_by(one.name, view)) for one in verbs_of(Dataset.aggregate, view, desk)
+        replace(one, why_not=one.why_not or closed_by(one.name, view)) for one in verbs_of(Dataset.aggregate, view, queries)
     ]
     return sorted(buttons, key=lambda button: button.why_not is not None)
 
@@ -151,21 +153,21 @@ def closed_by(verb: str, view: Mapping[str, Any]) -> str | None:
 
 
 @dataset.region("copies", asks=[GET_DATASET, ListDistributions], watches=("Attestation",))
-async def load_dataset_copies(desk: Desk) -> Context:
-    view = await load_dataset(desk)
+async def load_dataset_copies(queries: PageQueries) -> Context:
+    view = await load_dataset(queries)
     id = view["dataset_id"]
     listed, checks = await asyncio.gather(
-        desk.ask(ListDistributions, dataset_id=id, limit=SHOWN),
-        desk.ask_if_permitted(ListAttestations, dataset_id=id, limit=100, order="desc"),
+        queries.ask(ListDistributions, dataset_id=id, limit=SHOWN),
+        queries.ask_if_permitted(ListAttestations, dataset_id=id, limit=100, order="desc"),
     )
     latest: dict[str, Mapping[str, Any]] = {}
     for check in (checks or {"items": []})["items"]:
         latest.setdefault(check["distribution_id"], check)
     return {
-        "copies": [copy_row(copy, latest.get(copy["distribution_id"]), desk) for copy in listed["items"]],
+        "copies": [copy_row(copy, latest.get(copy["distribution_id"]), queries) for copy in listed["items"]],
         "more": listed["next_cursor"] is not None,
         "register": replace(
-            creation_button("register_distribution", desk),
+            creation_button("register_distribution", queries),
             label="Register a copy",
             href=form_href(REGISTRY.operations["register_distribution"], None, **copied_content(view)),
         ),
@@ -184,10 +186,10 @@ def copied_content(view: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def copy_row(copy: Mapping[str, Any], check: Mapping[str, Any] | None, desk: Desk) -> dict[str, Any]:
+def copy_row(copy: Mapping[str, Any], check: Mapping[str, Any] | None, queries: PageQueries) -> dict[str, Any]:
     """Return a copy with its last check and its verbs."""
     attest = REGISTRY.operations["record_attestation"]
-    button = replace(verb_button(attest, desk, None, None), label="Check its bytes", href=attest_href(copy))
+    button = replace(verb_button(attest, queries, None, None), label="Check its bytes", href=attest_href(copy))
     outcome = None if check is None else check["outcome"]
     look = OUTCOME_LOOKS.get(outcome or "", PLAIN)
     return {
@@ -195,7 +197,7 @@ def copy_row(copy: Mapping[str, Any], check: Mapping[str, Any] | None, desk: Des
         "check": check,
         "look": look,
         "sign": SIGNS[look],
-        "verbs": [button, *verbs_of(Distribution.aggregate, copy, desk)],
+        "verbs": [button, *verbs_of(Distribution.aggregate, copy, queries)],
     }
 
 
@@ -219,9 +221,9 @@ SECTIONS = {
 
 
 @dataset.region("lineage", asks=[GET_DATASET, GetDatasetProvenance], watches=("Run", "Edition", "Distribution"))
-async def load_lineage(desk: Desk) -> Context:
-    id = str(desk.id("dataset_id"))
-    graph = await desk.ask(GetDatasetProvenance, id, **DRAWN)
+async def load_lineage(queries: PageQueries) -> Context:
+    id = str(queries.id("dataset_id"))
+    graph = await queries.ask(GetDatasetProvenance, id, **DRAWN)
     after = later_ids(id, graph["edges"])
     sections = {
         title: [
@@ -234,7 +236,7 @@ async def load_lineage(desk: Desk) -> Context:
     return {
         "sections": {title: nodes for title, nodes in sections.items() if nodes},
         "truncated": graph["truncated"],
-        "may_see_picture": desk.may(GetDatasetProvenancePicture),
+        "may_see_picture": queries.may(GetDatasetProvenancePicture),
         "picture": f"{href_of('Dataset', id)}/lineage.svg?v={mark_of(repr(graph))}",
         "count": len(graph["nodes"]),
     }
@@ -276,58 +278,58 @@ def lineage_node(node: Any) -> LineageEntry:
 
 
 @dataset.region("citing", asks=[GET_DATASET], watches=("Edition",))
-async def load_citing(desk: Desk) -> Context:
-    view = await load_dataset(desk)
-    catalogues, refused = await load_catalogues(desk, view["dataset_id"])
+async def load_citing(queries: PageQueries) -> Context:
+    view = await load_dataset(queries)
+    catalogues, refused = await load_catalogues(queries, view["dataset_id"])
     return {
         "view": view,
         "entries": catalogues,
         "entry_looks": {"Entered": GOOD, "Pending": LOOK, "Refused": STOP},
         "signs": SIGNS,
         "no_catalogue": refused,
-        "exports": [one for one in DATASET_EXPORTS if desk.may(one.query)],
+        "exports": [one for one in DATASET_EXPORTS if queries.may(one.query)],
         "href": href_of("Dataset", view["dataset_id"]),
     }
 
 
-async def load_catalogues(desk: Desk, dataset_id: str) -> tuple[Sequence[Mapping[str, Any]], str | None]:
+async def load_catalogues(queries: PageQueries, dataset_id: str) -> tuple[Sequence[Mapping[str, Any]], str | None]:
     """Return how far each catalogue has come with a dataset, or why there is none."""
-    if not desk.may(ListCatalogueEntries):
+    if not queries.may(ListCatalogueEntries):
         return [], "How far catalogues have come takes the permission ListCatalogueEntries."
     try:
-        return (await desk.ask(ListCatalogueEntries, dataset_id=dataset_id, limit=FEW))["items"], None
+        return (await queries.ask(ListCatalogueEntries, dataset_id=dataset_id, limit=FEW))["items"], None
     except Refusal as refusal:
         if refusal.status != 409:
             raise
         return [], refusal.detail
 
 
-async def load_edition(desk: Desk) -> dict[str, Any]:
+async def load_edition(queries: PageQueries) -> dict[str, Any]:
     """Return the edition that a page is about."""
-    view: dict[str, Any] = await desk.ask(GET_EDITION, desk.id("edition_id"))
+    view: dict[str, Any] = await queries.ask(GET_EDITION, queries.id("edition_id"))
     return view
 
 
 @edition.title_from
-async def name_edition(desk: Desk) -> str:
-    return str((await load_edition(desk))["title"] or "Edition")
+async def name_edition(queries: PageQueries) -> str:
+    return str((await load_edition(queries))["title"] or "Edition")
 
 
 @edition.region("edition", asks=[GET_EDITION], watches=("Dataset",))
-async def load_whole_edition(desk: Desk) -> Context:
-    view = await load_edition(desk)
+async def load_whole_edition(queries: PageQueries) -> Context:
+    view = await load_edition(queries)
     names = {one["id"]: one["name"] for one in view.get("datasets", ())}
     ids = view["dataset_ids"][:SHOWN]
-    found = await asyncio.gather(*(desk.find(GET_DATASET, id) for id in ids[:FEW]))
+    found = await asyncio.gather(*(queries.find(GET_DATASET, id) for id in ids[:FEW]))
     known = {one["dataset_id"]: one for one in found if one is not None}
     return {
         "view": view,
         "members": [{"id": id, "name": names.get(id), "whole": known.get(id)} for id in ids],
         "left_out": len(view["dataset_ids"]) - len(ids),
         "verbs": [
-            replace(one, label=EDITION_LABELS.get(one.name, one.label)) for one in verbs_of(Edition.aggregate, view, desk)
+            replace(one, label=EDITION_LABELS.get(one.name, one.label)) for one in verbs_of(Edition.aggregate, view, queries)
         ],
-        "exports": [one for one in EDITION_EXPORTS if desk.may(one.query)] if view["content_hash"] else [],
+        "exports": [one for one in EDITION_EXPORTS if queries.may(one.query)] if view["content_hash"] else [],
         "href": href_of("Edition", view["edition_id"]),
     }
 
@@ -363,8 +365,8 @@ def serve_export(path: str, id_name: str, query: type[Query], policy: bytes | No
 
     @handles("GET", path)
     async def serve(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
-        desk = console.desk_of(request, session)
-        return document_response(await desk.ask(query, desk.id(id_name), **fields), policy)
+        queries = console.queries_of(request, session)
+        return document_response(await queries.ask(query, queries.id(id_name), **fields), policy)
 
 
 serve_export("/datasets/{dataset_id}/lineage.svg", "dataset_id", GetDatasetProvenancePicture, PICTURE_POLICY, **DRAWN)
@@ -377,9 +379,9 @@ for one in EDITION_EXPORTS:
 @handles("GET", "/datasets/{dataset_id}/preview.png")
 async def serve_preview(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Answer with the picture of a dataset, or with a card that says why there is none."""
-    desk = console.desk_of(request, session)
+    queries = console.queries_of(request, session)
     try:
-        picture = await desk.ask(GetDatasetPreview, desk.id("dataset_id"))
+        picture = await queries.ask(GetDatasetPreview, queries.id("dataset_id"))
     except DatasetPreviewUnavailableError as refusal:
         card = console.templates.render("dataset/no_picture.svg", {"why": refusal.detail})
         picture = Document("image/svg+xml", card.encode())

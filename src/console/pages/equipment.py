@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from baton.console.desk import Desk, query_named
 from baton.console.display import href_of, shown_status
 from baton.console.page import Context, MenuGroup, page
+from baton.console.page_queries import PageQueries, query_named
 from baton.console.tree_picture import TreeAsset, TreePicture, tree_picture
 from baton.domain.caution.caution import ListCautions
 from baton.domain.contexts import REGISTRY
@@ -94,33 +94,35 @@ class Surroundings:
         return TreeRow(item, depth, self.cautions.get(id, 0), tuple(self.claims.get(id, ())))
 
 
-async def load_surroundings(desk: Desk) -> Surroundings:
+async def load_surroundings(queries: PageQueries) -> Surroundings:
     """Return the cautions and the live work, as far as the person may see them."""
-    cautions, claims = await asyncio.gather(count_cautions(desk), load_claims(desk))
+    cautions, claims = await asyncio.gather(count_cautions(queries), load_claims(queries))
     return Surroundings(cautions, claims)
 
 
-async def count_cautions(desk: Desk) -> Counter[str]:
+async def count_cautions(queries: PageQueries) -> Counter[str]:
     """Return how many cautions are in effect on each asset itself."""
     found: Counter[str] = Counter()
     cursor = None
-    for _ in range(MOST_CAUTIONS // MOST_ROWS if desk.may(ListCautions) else 0):
-        answer = await desk.ask(ListCautions, target_kind="Asset", in_effect=True, limit=MOST_ROWS, cursor=cursor)
+    for _ in range(MOST_CAUTIONS // MOST_ROWS if queries.may(ListCautions) else 0):
+        answer = await queries.ask(ListCautions, target_kind="Asset", in_effect=True, limit=MOST_ROWS, cursor=cursor)
         found.update(item["target"]["id"] for item in answer["items"])
         if (cursor := answer["next_cursor"]) is None:
             break
     return found
 
 
-async def load_claims(desk: Desk) -> dict[str, list[LiveClaim]]:
+async def load_claims(queries: PageQueries) -> dict[str, list[LiveClaim]]:
     """Return the live work by the assets it uses: a run those of its plan, a procedure its targets and what it writes."""
     statuses = ("Running", "Held")
-    runs = [desk.ask_if_permitted(ListRuns, status=status, limit=MOST_LIVE, order="desc") for status in statuses]
-    conducts = [desk.ask_if_permitted(ListProcedures, status=status, limit=MOST_LIVE, order="desc") for status in statuses]
+    runs = [queries.ask_if_permitted(ListRuns, status=status, limit=MOST_LIVE, order="desc") for status in statuses]
+    conducts = [
+        queries.ask_if_permitted(ListProcedures, status=status, limit=MOST_LIVE, order="desc") for status in statuses
+    ]
     answers = await asyncio.gather(*runs, *conducts)
     live_runs, live_procedures = items_of(answers[:2]), items_of(answers[2:])
-    plans = await find_each(desk, "get_plan", (one["plan_id"] for one in live_runs))
-    procedures = await find_each(desk, "get_procedure", (one["procedure_id"] for one in live_procedures))
+    plans = await find_each(queries, "get_plan", (one["plan_id"] for one in live_runs))
+    procedures = await find_each(queries, "get_procedure", (one["procedure_id"] for one in live_procedures))
     claims: dict[str, list[LiveClaim]] = defaultdict(list)
     for run in live_runs:
         for asset_id in plans.get(run["plan_id"], {}).get("asset_ids", ()):
@@ -137,35 +139,35 @@ def items_of(answers: Iterable[Mapping[str, Any] | None]) -> list[Mapping[str, A
     return [item for answer in answers if answer is not None for item in answer["items"]]
 
 
-async def find_each(desk: Desk, operation: str, ids: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+async def find_each(queries: PageQueries, operation: str, ids: Iterable[str]) -> dict[str, Mapping[str, Any]]:
     """Return the things with these ids that the person may see."""
     wanted = list(dict.fromkeys(ids))
-    found = await asyncio.gather(*(desk.find(query_named(operation), id) for id in wanted))
+    found = await asyncio.gather(*(queries.find(query_named(operation), id) for id in wanted))
     return {id: one for id, one in zip(wanted, found, strict=True) if one is not None}
 
 
-async def load_branches(desk: Desk, around: Surroundings) -> list[TreeBranch]:
+async def load_branches(queries: PageQueries, around: Surroundings) -> list[TreeBranch]:
     """Return the trees below the roots, or below the asset that the address names. Where there are too many assets for one
     list, each tree is shown to its next level, and the rest of it is a link away."""
-    everything = await desk.ask(ListAssets, limit=MOST_ROWS)
-    at, retired = desk.query.get("at"), bool(desk.query.get("retired"))
+    everything = await queries.ask(ListAssets, limit=MOST_ROWS)
+    at, retired = queries.query.get("at"), bool(queries.query.get("retired"))
     if everything["next_cursor"] is None:
         items = [one for one in everything["items"] if retired or one["lifecycle"] != RETIRED]
         return [branch_of(rows_below(root, items, around), None, True) for root in roots_among(items, at)]
     if at:
-        root = await desk.ask(GET_ASSET, at)
-        return [await load_level(desk, root, around, MOST_ROWS)]
-    roots = (await desk.ask(ListAssets, root=True, limit=MOST_BEAMLINES))["items"]
+        root = await queries.ask(GET_ASSET, at)
+        return [await load_level(queries, root, around, MOST_ROWS)]
+    roots = (await queries.ask(ListAssets, root=True, limit=MOST_BEAMLINES))["items"]
     roots = [one for one in roots if retired or one["lifecycle"] != RETIRED]
     size = max(MOST_ROWS // max(len(roots), 1), 5)
-    return list(await asyncio.gather(*(load_level(desk, root, around, size) for root in roots)))
+    return list(await asyncio.gather(*(load_level(queries, root, around, size) for root in roots)))
 
 
-async def load_level(desk: Desk, root: Mapping[str, Any], around: Surroundings, size: int) -> TreeBranch:
+async def load_level(queries: PageQueries, root: Mapping[str, Any], around: Surroundings, size: int) -> TreeBranch:
     """Return an asset with what is right below it."""
-    cursor = desk.query.get("cursor") if desk.query.get("at") else None
-    page = await desk.ask(ListAssets, parent_id=root["asset_id"], limit=size, cursor=cursor)
-    below = [one for one in page["items"] if desk.query.get("retired") or one["lifecycle"] != RETIRED]
+    cursor = queries.query.get("cursor") if queries.query.get("at") else None
+    page = await queries.ask(ListAssets, parent_id=root["asset_id"], limit=size, cursor=cursor)
+    below = [one for one in page["items"] if queries.query.get("retired") or one["lifecycle"] != RETIRED]
     rows = (around.row(root, 0), *(around.row(one, 1) for one in below))
     return branch_of(rows, page["next_cursor"], False)
 
@@ -215,38 +217,38 @@ def picture_asset(row: TreeRow) -> TreeAsset:
     )
 
 
-async def load_attention(desk: Desk, branches: Sequence[TreeBranch]) -> list[Mapping[str, Any]]:
+async def load_attention(queries: PageQueries, branches: Sequence[TreeBranch]) -> list[Mapping[str, Any]]:
     """Return the assets that need a look: of the part of the tree that is shown, or of all where only its top is."""
-    if desk.query.get("at") or all(branch.is_whole for branch in branches):
+    if queries.query.get("at") or all(branch.is_whole for branch in branches):
         return [row.item for branch in branches for row in branch.rows if row.needs_attention]
-    answers = await asyncio.gather(*(desk.ask(ListAssets, limit=8, order="desc", **state) for state in ATTENTION))
+    answers = await asyncio.gather(*(queries.ask(ListAssets, limit=8, order="desc", **state) for state in ATTENTION))
     found = {one["asset_id"]: one for one in items_of(answers) if one["lifecycle"] != RETIRED}
     return list(found.values())
 
 
 @equipment.region("tree", asks=[ListAssets], watches=("Asset", "Caution", "Run", "Procedure"))
-async def load_tree(desk: Desk) -> Context:
-    around = await load_surroundings(desk)
-    branches = await load_branches(desk, around)
+async def load_tree(queries: PageQueries) -> Context:
+    around = await load_surroundings(queries)
+    branches = await load_branches(queries, around)
     above = []
-    if branches and branches[0].root.item["parent_id"] and desk.may(GetAssetTree):
-        above = await load_ancestors(desk, branches[0].root.id)
+    if branches and branches[0].root.item["parent_id"] and queries.may(GetAssetTree):
+        above = await load_ancestors(queries, branches[0].root.id)
     return {
         "branches": branches,
         "above": above,
-        "attention": await load_attention(desk, branches),
+        "attention": await load_attention(queries, branches),
         "related": [REGISTRY.aggregates[name] for name in RELATED],
-        "kept": kept_query(desk),
+        "kept": kept_query(queries),
     }
 
 
-async def load_ancestors(desk: Desk, id: str) -> list[Mapping[str, Any]]:
+async def load_ancestors(queries: PageQueries, id: str) -> list[Mapping[str, Any]]:
     """Return the assets that one is part of, the outermost first."""
-    tree = await desk.ask(GetAssetTree, id, direction="ancestors")
+    tree = await queries.ask(GetAssetTree, id, direction="ancestors")
     return list(reversed(tree["nodes"][1:]))
 
 
-def kept_query(desk: Desk) -> str:
+def kept_query(queries: PageQueries) -> str:
     """Return the parameters of the address that links to other parts of the tree keep."""
-    kept = {name: desk.query[name] for name in ("retired",) if desk.query.get(name)}
+    kept = {name: queries.query[name] for name in ("retired",) if queries.query.get(name)}
     return urlencode(kept)

@@ -1,8 +1,8 @@
 """Halt: everything that is live, to be stopped or aborted; the halt bar leads here from pages about no single run."""
 
-from baton.console.desk import Desk
 from baton.console.display import shown_status
 from baton.console.page import Context, page
+from baton.console.page_queries import PageQueries
 from baton.console.verbs import form_href
 from baton.domain.contexts import REGISTRY
 from baton.domain.procedure.procedure import ListProcedures
@@ -14,15 +14,15 @@ halt = page("/halt", "Halt", "Everything that is live, to be stopped or aborted.
 
 
 @halt.region("live", asks=[ListRuns, ListProcedures], every=2.0)
-async def load_live(desk: Desk) -> Context:
-    verb = desk.query.get("verb", "abort")
+async def load_live(queries: PageQueries) -> Context:
+    verb = queries.query.get("verb", "abort")
     verb = verb if verb in VERBS else "abort"
     work = []
     for status in ("Running", "Held"):
-        for one in (await desk.ask(ListRuns, status=status, order="desc"))["items"]:
+        for one in (await queries.ask(ListRuns, status=status, order="desc"))["items"]:
             href = form_href(REGISTRY.operations[f"{verb}_run"], one["run_id"], back="/console/halt?verb=" + verb)
             work.append({"kind": "Run", "id": one["run_id"], "name": one["name"], "status": shown_status(one), "href": href})
-    for one in (await desk.ask(ListProcedures, status="Running", order="desc"))["items"]:
+    for one in (await queries.ask(ListProcedures, status="Running", order="desc"))["items"]:
         if verb == "abort" and one.get("parent_run_id") is None:
             href = form_href(REGISTRY.operations["abort_procedure"], one["procedure_id"], back="/console/halt?verb=abort")
             work.append(

@@ -1,9 +1,9 @@
 """Health: whether the service can answer, which processes run, and what the doctor finds, each with its remedy."""
 
 import baton
-from baton.console.desk import Desk
 from baton.console.health import Examination
 from baton.console.page import Context, MenuGroup, page
+from baton.console.page_queries import PageQueries
 from baton.domain.trust.policy import EXAMINE_SERVICE
 
 FIRST_WAIT_SECONDS = 1.0  # how long the first sight of the page waits for an examination; a page that is live does not wait
@@ -16,10 +16,10 @@ health = page(
 
 
 @health.region("service", asks=[], every=5.0)
-async def load_service(desk: Desk) -> Context:
+async def load_service(queries: PageQueries) -> Context:
     """Load what the process knows itself; hosts and process numbers are for those who may examine the service."""
-    assert desk.health is not None, "every desk of the console has it"
-    readiness = await desk.health.read()
+    assert queries.health is not None, "every queries of the console has it"
+    readiness = await queries.health.read()
     troubles = [(process, trouble) for process in readiness.processes for trouble in process.troubles]
     restarts = [
         {"process": process, "task": task, "count": count}
@@ -32,25 +32,27 @@ async def load_service(desk: Desk) -> Context:
         "troubles": troubles,
         "restarts": restarts,
         "dropped": sum(process.dropped_lines for process in readiness.processes),
-        "actuation": desk.health.actuation,
+        "actuation": queries.health.actuation,
         "version": baton.__version__,
-        "streams": desk.health.streams,
-        "streams_nearly_full": desk.health.streams.open_count >= NEARLY_FULL * desk.health.streams.limit,
-        "may_examine": EXAMINE_SERVICE in desk.permitted,
+        "streams": queries.health.streams,
+        "streams_nearly_full": queries.health.streams.open_count >= NEARLY_FULL * queries.health.streams.limit,
+        "may_examine": EXAMINE_SERVICE in queries.permitted,
     }
 
 
 @health.region("findings", asks=[], every=5.0)
-async def load_findings(desk: Desk) -> Context:
+async def load_findings(queries: PageQueries) -> Context:
     """Load what the doctor found last, what is wrong first."""
-    permitted = EXAMINE_SERVICE in desk.permitted
-    assert desk.health is not None, "every desk of the console has it"
-    examination = await desk.health.latest(FIRST_WAIT_SECONDS if desk.recorded else 0.0) if permitted else Examination()
+    permitted = EXAMINE_SERVICE in queries.permitted
+    assert queries.health is not None, "every queries of the console has it"
+    examination = (
+        await queries.health.latest(FIRST_WAIT_SECONDS if queries.recorded else 0.0) if permitted else Examination()
+    )
     findings = sorted(examination.findings, key=lambda one: ORDER[one.status])
     return {
         "permitted": permitted,
         "permission": EXAMINE_SERVICE,
-        "examinable": desk.health.examinable,
+        "examinable": queries.health.examinable,
         "examination": examination,
         "findings": findings,
         "counts": {status: sum(one.status == status for one in findings) for status in ORDER},

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from baton.console.desk import Desk, query_named
 from baton.console.page import SECOND, Context, MenuGroup, page
+from baton.console.page_queries import PageQueries, query_named
 from baton.console.pages.queue import queue_tiles
 from baton.console.pages.waiting import SHARED, wrong_first
 from baton.console.step_window import StepLine, step_line
@@ -24,27 +24,27 @@ WATCHED = ("Run", "Procedure", "Enclosure", "Supply", "Clearance", "Caution", "A
 now = page("", "Now", "What the beamlines are doing, and what they wait for.", template="now.html", menu=MenuGroup.WORK)
 
 
-async def load_beamlines(desk: Desk) -> list[dict[str, Any]]:
+async def load_beamlines(queries: PageQueries) -> list[dict[str, Any]]:
     """Return what is going on at each beamline, or at the one that the address names."""
-    if chosen := desk.query.get("beamline"):
-        return [await desk.ask(GetBeamlineNow, chosen)]
-    roots = await root_assets(desk)
-    answers = await asyncio.gather(*(desk.ask(GetBeamlineNow, one["asset_id"]) for one in roots))
+    if chosen := queries.query.get("beamline"):
+        return [await queries.ask(GetBeamlineNow, chosen)]
+    roots = await root_assets(queries)
+    answers = await asyncio.gather(*(queries.ask(GetBeamlineNow, one["asset_id"]) for one in roots))
     return list(answers)
 
 
-async def root_assets(desk: Desk) -> list[dict[str, Any]]:
+async def root_assets(queries: PageQueries) -> list[dict[str, Any]]:
     """Return the assets that are part of no other, oldest first."""
-    page = await desk.ask(ListAssets, root=True, limit=MOST_BEAMLINES)
+    page = await queries.ask(ListAssets, root=True, limit=MOST_BEAMLINES)
     return [one for one in page["items"] if one["lifecycle"] != "Decommissioned"]
 
 
 @now.region("beamlines", asks=[GetBeamlineNow, ListAssets], watches=WATCHED, every=SECOND)
-async def load_now(desk: Desk) -> Context:
-    beamlines = await load_beamlines(desk)
+async def load_now(queries: PageQueries) -> Context:
+    beamlines = await load_beamlines(queries)
     conducts = [one for beamline in beamlines for one in beamline["conducts"] if one["step"]][:MOST_DETAILED]
     runs = [one for beamline in beamlines for one in beamline["runs"] if one["subject_id"]][:MOST_DETAILED]
-    lines, names = await asyncio.gather(load_latest_steps(desk, conducts), load_subjects(desk, runs))
+    lines, names = await asyncio.gather(load_latest_steps(queries, conducts), load_subjects(queries, runs))
     return {"beamlines": [lost_first(one) for one in beamlines], "latest_steps": lines, "subjects": names}
 
 
@@ -54,36 +54,36 @@ def lost_first(beamline: dict[str, Any]) -> dict[str, Any]:
     return {**beamline, "runs": sorted(beamline["runs"], key=lambda run: not run["lost"] and run["run_id"] not in ids)}
 
 
-async def load_latest_steps(desk: Desk, conducts: Sequence[dict[str, Any]]) -> dict[str, list[StepLine]]:
+async def load_latest_steps(queries: PageQueries, conducts: Sequence[dict[str, Any]]) -> dict[str, list[StepLine]]:
     """Return the current step of each conduct and those before it, the latest first, as far as the person may see them."""
-    if not desk.may(ListProcedureSteps):
+    if not queries.may(ListProcedureSteps):
         return {}
-    answers = await asyncio.gather(*(load_steps_until(desk, one["procedure_id"], one["step"]) for one in conducts))
+    answers = await asyncio.gather(*(load_steps_until(queries, one["procedure_id"], one["step"]) for one in conducts))
     lines = ([step_line(item, over=False) for item in reversed(answer["items"])] for answer in answers)
     return {one["procedure_id"]: found for one, found in zip(conducts, lines, strict=True)}
 
 
-async def load_steps_until(desk: Desk, procedure_id: str, step: dict[str, Any]) -> Any:
+async def load_steps_until(queries: PageQueries, procedure_id: str, step: dict[str, Any]) -> Any:
     """Return a page of the steps of a conduct that ends with the one it is at."""
     first, limit = max(0, step["number"] - SHOWN_STEPS), min(step["number"], SHOWN_STEPS)
-    return await desk.ask(ListProcedureSteps, procedure_id, closing=step["closing"], first_index=first, limit=limit)
+    return await queries.ask(ListProcedureSteps, procedure_id, closing=step["closing"], first_index=first, limit=limit)
 
 
-async def load_subjects(desk: Desk, runs: Sequence[dict[str, Any]]) -> dict[str, str]:
+async def load_subjects(queries: PageQueries, runs: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Return the names of what is measured, as far as the person may see them."""
     ids = list(dict.fromkeys(one["subject_id"] for one in runs))
-    found = await asyncio.gather(*(desk.find(GET_SUBJECT, id) for id in ids))
+    found = await asyncio.gather(*(queries.find(GET_SUBJECT, id) for id in ids))
     return {id: view["name"] for id, view in zip(ids, found, strict=True) if view is not None}
 
 
 @now.region("waiting", asks=[ListWaiting], watches=(*WATCHED, "Queue", "Distribution"), every=10.0)
-async def load_waiting(desk: Desk) -> Context:
-    page = await desk.ask(ListWaiting, kind=SHARED, asset_id=desk.query.get("beamline"), limit=MOST_WAITING)
+async def load_waiting(queries: PageQueries) -> Context:
+    page = await queries.ask(ListWaiting, kind=SHARED, asset_id=queries.query.get("beamline"), limit=MOST_WAITING)
     items = wrong_first(page["items"])
     return {"items": items[:SHOWN_WAITING], "count": len(items), "more": page["next_cursor"] is not None}
 
 
 @now.region("queues", asks=[], watches=["Queue"])
-async def load_queues(desk: Desk) -> Context:
+async def load_queues(queries: PageQueries) -> Context:
     """Load the queues of the beamlines that are shown, as far as the person may see them."""
-    return {"queues": await queue_tiles(desk, asset_id=desk.query.get("beamline") or None)}
+    return {"queues": await queue_tiles(queries, asset_id=queries.query.get("beamline") or None)}

@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from baton.console.desk import Desk, query_named
 from baton.console.display import href_of, is_uuid, short_id, words_of
 from baton.console.page import Context, MenuGroup, page
+from baton.console.page_queries import PageQueries, query_named
 from baton.console.verbs import VerbButton, creations_of, form_href, verb_button, verbs_of
 from baton.domain.access.actor import Actor, ActorKind, ListActors
 from baton.domain.access.group import Group, GroupStatus, ListGroups
@@ -22,7 +22,7 @@ from baton.domain.trust.conduit import AccessDecision
 from baton.domain.trust.group_members import RemoveGroupMember
 from baton.domain.trust.policy import DefinePolicy, ExtendPolicy, ListPolicies, Policy, RevokePolicyGrant, command_sets
 from baton.domain.trust.surface import ListSurfaces
-from baton.domain.views.edge_queries import GetMyAccess
+from baton.domain.views.my_access import GetMyAccess
 
 GET_POLICY, GET_AGENT, GET_GROUP = map(query_named, ("get_policy", "get_agent", "get_group"))
 MOST_POLICIES = 100  # that one answer looks into
@@ -89,10 +89,10 @@ def group_commands(names: Iterable[str]) -> list[dict[str, Any]]:
     ]
 
 
-def surface_of(desk: Desk) -> UUID:
+def surface_of(queries: PageQueries) -> UUID:
     """Return the surface that is asked about: the one that the address names, or the one that the person is on."""
-    text = desk.query.get("surface", "")
-    return UUID(text) if is_uuid(text) else desk.caller.surface_id
+    text = queries.query.get("surface", "")
+    return UUID(text) if is_uuid(text) else queries.caller.surface_id
 
 
 def place_name(policy: Mapping[str, Any]) -> str:
@@ -102,69 +102,69 @@ def place_name(policy: Mapping[str, Any]) -> str:
 
 
 @people.region("question", asks=[ListActors, ListPolicies])
-async def load_question(desk: Desk) -> Context:
+async def load_question(queries: PageQueries) -> Context:
     """Load the form that asks whether somebody may do something."""
     listed, surfaces = await asyncio.gather(
-        desk.ask(ListActors, limit=100, order="desc"), desk.ask_if_permitted(ListSurfaces, limit=50)
+        queries.ask(ListActors, limit=100, order="desc"), queries.ask_if_permitted(ListSurfaces, limit=50)
     )
-    chosen = desk.query.get("actor", "")
+    chosen = queries.query.get("actor", "")
     actors = {one["actor_id"]: one["name"] for one in listed["items"]}
     if chosen and chosen not in actors:
         actors[chosen] = short_id(chosen)
     return {
         "actors": sorted(actors.items(), key=lambda one: one[1].lower()),
         "actor": chosen,
-        "command": desk.query.get("command", ""),
+        "command": queries.query.get("command", ""),
         "commands": sorted(REGISTRY.command_names()),
-        "surface": str(surface_of(desk)),
+        "surface": str(surface_of(queries)),
         "surfaces": [(one["surface_id"], one["name"]) for one in (surfaces or {"items": []})["items"]],
     }
 
 
 @people.region("answer", asks=ANSWERING, watches=("Agent", "Surface"))
-async def load_answer(desk: Desk) -> Context:
+async def load_answer(queries: PageQueries) -> Context:
     """Load the answer to what the address asks: about a person, a command, or both."""
-    actor_id, asked = desk.query.get("actor") or None, desk.query.get("command") or None
+    actor_id, asked = queries.query.get("actor") or None, queries.query.get("command") or None
     command = command_named(asked) if asked else None
     empty: Context = {"unknown": None, "verdict": None, "person": None, "holders": None}
     if (asked and command is None) or (actor_id and not is_uuid(actor_id)):
         return {**empty, "unknown": asked if command is None and asked else actor_id}
     if actor_id and command:
-        return {**empty, "verdict": await judge_command(desk, actor_id, command)}
+        return {**empty, "verdict": await judge_command(queries, actor_id, command)}
     if actor_id:
-        return {**empty, "person": await describe_person(desk, actor_id)}
-    return {**empty, "holders": await find_holders(desk, command)} if command else empty
+        return {**empty, "person": await describe_person(queries, actor_id)}
+    return {**empty, "holders": await find_holders(queries, command)} if command else empty
 
 
-async def load_policies(desk: Desk, **filters: Any) -> tuple[list[dict[str, Any]], bool]:
+async def load_policies(queries: PageQueries, **filters: Any) -> tuple[list[dict[str, Any]], bool]:
     """Return the newest policies whole, and whether there are more."""
-    listed = await desk.ask(ListPolicies, **filters, limit=MOST_POLICIES, order="desc")
-    views = await asyncio.gather(*(desk.ask(GET_POLICY, one["policy_id"]) for one in listed["items"]))
+    listed = await queries.ask(ListPolicies, **filters, limit=MOST_POLICIES, order="desc")
+    views = await asyncio.gather(*(queries.ask(GET_POLICY, one["policy_id"]) for one in listed["items"]))
     return list(views), listed["next_cursor"] is not None
 
 
-async def load_actors(desk: Desk, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+async def load_actors(queries: PageQueries, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return these actors by their ids; an id that stands for none is left out."""
     wanted = sorted(set(ids))[:100]
-    listed = await desk.ask(ListActors, actor_id=wanted, limit=100) if wanted else {"items": []}
+    listed = await queries.ask(ListActors, actor_id=wanted, limit=100) if wanted else {"items": []}
     return {one["actor_id"]: one for one in listed["items"]}
 
 
-async def judge_command(desk: Desk, actor_id: str, command: str) -> Context:
+async def judge_command(queries: PageQueries, actor_id: str, command: str) -> Context:
     """Return whether somebody may give a command on a surface: by which policies, or why not and what to do."""
-    place = {"conduit_id": desk.caller.conduit_id, "surface_id": surface_of(desk)}
+    place = {"conduit_id": queries.caller.conduit_id, "surface_id": surface_of(queries)}
     listed, actors = await asyncio.gather(
-        desk.ask(ListPolicies, **place, limit=MOST_POLICIES, order="desc"), load_actors(desk, [actor_id])
+        queries.ask(ListPolicies, **place, limit=MOST_POLICIES, order="desc"), load_actors(queries, [actor_id])
     )
     asked: dict[str, Any] = {f"evaluated_{name}": value for name, value in place.items()}
     asked |= {"evaluated_principal_id": actor_id, "evaluated_command_name": command}
-    answers = await asyncio.gather(*(desk.ask(EvaluatePolicy, one["policy_id"], **asked) for one in listed["items"]))
+    answers = await asyncio.gather(*(queries.ask(EvaluatePolicy, one["policy_id"], **asked) for one in listed["items"]))
     judged = list(zip(listed["items"], answers, strict=True))
     permitting = [policy for policy, answer in judged if answer["decision"] == AccessDecision.ALLOW]
     asking = [policy for policy, answer in judged if answer["reason"] == APPROVAL_REQUIRED]
     denied = {answer["reason"] for _, answer in judged} | {"no_applicable_policy"}
     actor = actors.get(actor_id)
-    objection = await find_objection(desk, actor, command)
+    objection = await find_objection(queries, actor, command)
     reason = objection or (None if permitting else next(one for one in PRIORITY if one in denied))
     operation = operation_of(command)
     who = actor["name"] if actor else f"the principal {short_id(actor_id)}"
@@ -184,39 +184,39 @@ async def judge_command(desk: Desk, actor_id: str, command: str) -> Context:
         "proposed": reason == APPROVAL_REQUIRED,
         "policies": permitting or asking,
         "more": listed["next_cursor"] is not None,
-        "grant": None if objection else grant_href(desk, surface_of(desk), actor_id, who, command),
-        "may_grant": desk.may(DefinePolicy.operation),
+        "grant": None if objection else grant_href(queries, surface_of(queries), actor_id, who, command),
+        "may_grant": queries.may(DefinePolicy.operation),
     }
 
 
-async def find_objection(desk: Desk, actor: Mapping[str, Any] | None, command: str) -> str | None:
+async def find_objection(queries: PageQueries, actor: Mapping[str, Any] | None, command: str) -> str | None:
     """Return why somebody may not give a command whatever policies say."""
     if actor is None:
         return None
     if actor["status"] != "active":
         return "principal_deactivated"
     operation = operation_of(command)
-    if operation is not None and not is_reachable(operation, ActorKind(actor["kind"]), surface_of(desk)):
+    if operation is not None and not is_reachable(operation, ActorKind(actor["kind"]), surface_of(queries)):
         return "not_reachable"
     if actor["kind"] == ActorKind.AGENT:
-        agent = await desk.find(GET_AGENT, actor["actor_id"])
+        agent = await queries.find(GET_AGENT, actor["actor_id"])
         if agent is not None and agent["status"] != AgentStatus.VERSIONED:
             return "agent_not_versioned"
     return None
 
 
-def grant_href(desk: Desk, surface_id: UUID, actor_id: str | None, who: str, command: str | None) -> str:
+def grant_href(queries: PageQueries, surface_id: UUID, actor_id: str | None, who: str, command: str | None) -> str:
     """Return the form of a policy that permits this, filled in as far as it is known."""
     fields = {"permitted_principal_ids": actor_id, "permitted_commands": command}
     name = " ".join(part for part in (who, "may", label_of_command(command).lower() if command else "") if part)
-    place = {"conduit_id": desk.caller.conduit_id, "surface_id": surface_id}
+    place = {"conduit_id": queries.caller.conduit_id, "surface_id": surface_id}
     return form_href(DefinePolicy.operation, name=name[:200] if actor_id else None, **place, **fields)
 
 
-async def describe_person(desk: Desk, actor_id: str) -> Context:
+async def describe_person(queries: PageQueries, actor_id: str) -> Context:
     """Return somebody with the policies that name them, and what each of them permits."""
     (policies, more), actors, groups = await asyncio.gather(
-        load_policies(desk), load_actors(desk, [actor_id]), load_groups(desk)
+        load_policies(queries), load_actors(queries, [actor_id]), load_groups(queries)
     )
     actor = actors.get(actor_id)
     active = [one for one in groups if one["status"] == GroupStatus.ACTIVE]
@@ -224,27 +224,27 @@ async def describe_person(desk: Desk, actor_id: str) -> Context:
     naming = [
         one for one in policies if actor_id in one["permitted_principal_ids"] or own.keys() & one["permitted_group_ids"]
     ]
-    approvers = await name_approvers(desk, naming, groups)
+    approvers = await name_approvers(queries, naming, groups)
     who = actor["name"] if actor else f"The principal {short_id(actor_id)}"
     return {
         "actor": actor,
         "actor_id": actor_id,
         "name": who,
-        "verbs": verbs_of(Actor.aggregate, actor, desk) if actor else [],
+        "verbs": verbs_of(Actor.aggregate, actor, queries) if actor else [],
         "groups": own,
-        "policies": [{**describe_policy(one, desk, actor_id, own), "approvers": approvers[one["id"]]} for one in naming],
+        "policies": [{**describe_policy(one, queries, actor_id, own), "approvers": approvers[one["id"]]} for one in naming],
         "more": more,
-        "grant": grant_href(desk, surface_of(desk), actor_id, who, None),
-        "may_grant": desk.may(DefinePolicy.operation),
+        "grant": grant_href(queries, surface_of(queries), actor_id, who, None),
+        "may_grant": queries.may(DefinePolicy.operation),
     }
 
 
 async def name_approvers(
-    desk: Desk, policies: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]
+    queries: PageQueries, policies: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]
 ) -> dict[str, list[str]]:
     """Return whom each of these policies names as approvers, as far as the person may see them; none without approval."""
     approvals = {one["id"]: one["approval"] or {"principals": (), "groups": ()} for one in policies}
-    actors = await load_actors(desk, (id for one in approvals.values() for id in one["principals"]))
+    actors = await load_actors(queries, (id for one in approvals.values() for id in one["principals"]))
     names = {id: one["name"] for id, one in actors.items()} | {one["id"]: f"the group {one['name']}" for one in groups}
     return {
         id: [names.get(one, UNSEEN) for one in (*approval["groups"], *approval["principals"])]
@@ -252,14 +252,16 @@ async def name_approvers(
     }
 
 
-def describe_policy(policy: Mapping[str, Any], desk: Desk, actor_id: str, groups: Mapping[str, str]) -> dict[str, Any]:
+def describe_policy(
+    policy: Mapping[str, Any], queries: PageQueries, actor_id: str, groups: Mapping[str, str]
+) -> dict[str, Any]:
     """Return a policy with its commands by context, through which of these groups it permits somebody, and its verbs."""
     names: Sequence[str] = policy["permitted_commands"]
     through = [(id, groups[id]) for id in policy["permitted_group_ids"] if id in groups]
-    buttons = [grant_button(desk, policy, name, permitted_group_id=id) for id, name in through]
+    buttons = [grant_button(queries, policy, name, permitted_group_id=id) for id, name in through]
     if actor_id in policy["permitted_principal_ids"]:
-        buttons.insert(0, grant_button(desk, policy, "", permitted_principal_id=actor_id))
-    extend = verb_button(ExtendPolicy.operation, desk, None, policy["id"])
+        buttons.insert(0, grant_button(queries, policy, "", permitted_principal_id=actor_id))
+    extend = verb_button(ExtendPolicy.operation, queries, None, policy["id"])
     return {
         **policy,
         "where": place_name(policy),
@@ -269,34 +271,34 @@ def describe_policy(policy: Mapping[str, Any], desk: Desk, actor_id: str, groups
     }
 
 
-def grant_button(desk: Desk, policy: Mapping[str, Any], group: str, **grant: str) -> VerbButton:
+def grant_button(queries: PageQueries, policy: Mapping[str, Any], group: str, **grant: str) -> VerbButton:
     """Return the button that takes somebody, or a group, out of a policy."""
-    button = verb_button(RevokePolicyGrant.operation, desk, None, policy["id"])
+    button = verb_button(RevokePolicyGrant.operation, queries, None, policy["id"])
     href = form_href(RevokePolicyGrant.operation, policy["id"], **grant)
     return replace(button, label=f"Revoke of the group {group}" if group else "Revoke", href=href)
 
 
-async def load_groups(desk: Desk) -> list[dict[str, Any]]:
+async def load_groups(queries: PageQueries) -> list[dict[str, Any]]:
     """Return the newest groups whole, as far as the person may see them."""
-    if not desk.may(ListGroups, GET_GROUP):
+    if not queries.may(ListGroups, GET_GROUP):
         return []
-    listed = await desk.ask(ListGroups, limit=MOST_GROUPS, order="desc")
-    return list(await asyncio.gather(*(desk.ask(GET_GROUP, one["group_id"]) for one in listed["items"])))
+    listed = await queries.ask(ListGroups, limit=MOST_GROUPS, order="desc")
+    return list(await asyncio.gather(*(queries.ask(GET_GROUP, one["group_id"]) for one in listed["items"])))
 
 
 @people.region("groups", asks=[ListGroups, GET_GROUP], watches=("Policy",))
-async def load_group_cards(desk: Desk) -> Context:
+async def load_group_cards(queries: PageQueries) -> Context:
     """Load the groups with their members and claims, and the policies that permit them something."""
-    groups = await load_groups(desk)
-    policies = (await load_policies(desk))[0] if desk.may(ListPolicies, GET_POLICY) else []
-    shown = [describe_group(one, policies, desk) for one in groups]
+    groups = await load_groups(queries)
+    policies = (await load_policies(queries))[0] if queries.may(ListPolicies, GET_POLICY) else []
+    shown = [describe_group(one, policies, queries) for one in groups]
     shown.sort(key=lambda one: (one["status"] != GroupStatus.ACTIVE, one["name"].lower()))
-    return {"groups": shown, "creations": creations_of(Group.aggregate, desk), "more": len(groups) == MOST_GROUPS}
+    return {"groups": shown, "creations": creations_of(Group.aggregate, queries), "more": len(groups) == MOST_GROUPS}
 
 
-def describe_group(group: Mapping[str, Any], policies: Sequence[Mapping[str, Any]], desk: Desk) -> dict[str, Any]:
+def describe_group(group: Mapping[str, Any], policies: Sequence[Mapping[str, Any]], queries: PageQueries) -> dict[str, Any]:
     """Return a group with its members, each with the form that removes them, and what policies permit it."""
-    removal = verb_button(RemoveGroupMember.operation, desk, group["status"], group["id"])
+    removal = verb_button(RemoveGroupMember.operation, queries, group["status"], group["id"])
     members = [
         {
             **one,
@@ -315,30 +317,32 @@ def describe_group(group: Mapping[str, Any], policies: Sequence[Mapping[str, Any
             {
                 **one,
                 "where": place_name(one),
-                "revoke": grant_button(desk, one, group["name"], permitted_group_id=group["id"]),
+                "revoke": grant_button(queries, one, group["name"], permitted_group_id=group["id"]),
             }
             for one in permitting
         ],
-        "verbs": [one for one in verbs_of(Group.aggregate, group, desk) if one.operation is not RemoveGroupMember.operation],
+        "verbs": [
+            one for one in verbs_of(Group.aggregate, group, queries) if one.operation is not RemoveGroupMember.operation
+        ],
     }
 
 
-async def find_holders(desk: Desk, command: str) -> Context:
+async def find_holders(queries: PageQueries, command: str) -> Context:
     """Return who may give a command, each through which policy and on which surface."""
-    policies, more = await load_policies(desk)
+    policies, more = await load_policies(queries)
     holding = [one for one in policies if command in one["permitted_commands"]]
-    actors = await load_actors(desk, (id for one in holding for id in one["permitted_principal_ids"]))
+    actors = await load_actors(queries, (id for one in holding for id in one["permitted_principal_ids"]))
     operation = operation_of(command)
     rows: list[dict[str, Any]] = []
     for policy in holding:
         shared = {"policy": policy, "where": place_name(policy), "through": through_what(policy, command), "why_not": None}
         for group in policy["permitted_groups"]:
             name, href = group["name"] or UNSEEN, href_of(Group.aggregate, group["id"])
-            revoke = grant_button(desk, policy, name, permitted_group_id=group["id"])
+            revoke = grant_button(queries, policy, name, permitted_group_id=group["id"])
             rows.append({**shared, "name": name, "href": href, "kind": "group", "revoke": revoke})
         for principal in policy["permitted_principals"]:
             actor = actors.get(principal["id"])
-            why_not = await find_objection(desk, actor, command)
+            why_not = await find_objection(queries, actor, command)
             rows.append(
                 {
                     **shared,
@@ -346,7 +350,7 @@ async def find_holders(desk: Desk, command: str) -> Context:
                     "name": principal["name"] or (actor["name"] if actor else UNSEEN),
                     "kind": actor["kind"] if actor else None,
                     "why_not": OBJECTIONS[why_not] if why_not else None,
-                    "revoke": grant_button(desk, policy, "", permitted_principal_id=principal["id"]),
+                    "revoke": grant_button(queries, policy, "", permitted_principal_id=principal["id"]),
                 }
             )
     rows.sort(key=lambda row: (row["why_not"] is not None, row["name"].lower()))
@@ -358,8 +362,8 @@ async def find_holders(desk: Desk, command: str) -> Context:
         "open": operation is not None and operation.open,
         "rows": rows[:100],
         "more": more or len(rows) > 100,
-        "grant": grant_href(desk, surface_of(desk), None, "", command),
-        "may_grant": desk.may(DefinePolicy.operation),
+        "grant": grant_href(queries, surface_of(queries), None, "", command),
+        "may_grant": queries.may(DefinePolicy.operation),
     }
 
 
@@ -371,13 +375,13 @@ def through_what(policy: Mapping[str, Any], command: str) -> str:
 
 
 @people.region("actors", asks=[ListActors])
-async def load_actor_rows(desk: Desk) -> Context:
+async def load_actor_rows(queries: PageQueries) -> Context:
     """Load the actors on record, the newest first."""
-    kind = desk.query.get("kind") or None
+    kind = queries.query.get("kind") or None
     kind = kind if kind in list(ActorKind) else None
-    q = desk.query.get("q") or None if desk.may(query_named("get_actor")) else None
-    page = await desk.ask(
-        ListActors, kind=[kind] if kind else None, q=q, limit=SHOWN_ACTORS, order="desc", cursor=desk.query.get("cursor")
+    q = queries.query.get("q") or None if queries.may(query_named("get_actor")) else None
+    page = await queries.ask(
+        ListActors, kind=[kind] if kind else None, q=q, limit=SHOWN_ACTORS, order="desc", cursor=queries.query.get("cursor")
     )
     return {
         "actors": page["items"],
@@ -385,26 +389,26 @@ async def load_actor_rows(desk: Desk) -> Context:
         "kinds": [(one.value, words_of(one.value)) for one in ActorKind],
         "kind": kind,
         "q": q or "",
-        "may_search": desk.may(query_named("get_actor")),
-        "creations": [*creations_of(Actor.aggregate, desk), *creations_of(Policy.aggregate, desk)],
+        "may_search": queries.may(query_named("get_actor")),
+        "creations": [*creations_of(Actor.aggregate, queries), *creations_of(Policy.aggregate, queries)],
     }
 
 
 @people.region("mine", asks=[GetMyAccess], watches=("Policy", "Group"))
-async def load_mine(desk: Desk) -> Context:
+async def load_mine(queries: PageQueries) -> Context:
     """Load what the person who looks may do here, and through which groups and policies."""
-    groups = group_commands(desk.permitted)
-    me = await desk.ask(GetMyAccess)
+    groups = group_commands(queries.permitted)
+    me = await queries.ask(GetMyAccess)
     names = {one["group_id"]: one["name"] for one in me["groups"]}
     return {
         "belongs_to": me["groups"],
         "policies": [
             {**one, "through": [names[id] for id in one["through_group_ids"] if id in names]} for one in me["policies"]
         ],
-        "with_approval": group_commands(desk.held.with_approval),
-        "proposed": len(desk.held.with_approval),
+        "with_approval": group_commands(queries.held.with_approval),
+        "proposed": len(queries.held.with_approval),
         "groups": groups,
         "commands": sum(len(one["commands"]) for one in groups),
         "queries": sum(len(one["queries"]) for one in groups),
-        "enforced": desk.rules.policies_enforced,
+        "enforced": queries.rules.policies_enforced,
     }

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from baton.api.http import Request, Response
-from baton.client.exchanges import ClientSession, Exchange
+from baton.client.exchanges import CallScript, ClientSession
 from baton.client.queue_items import add_from_table
 from baton.client.refusals import ClientError, ProposedError
 from baton.client.spreadsheets import MOST_BYTES, MOST_ROWS, SpreadsheetError, is_placed, read_table
 from baton.console.actions import BACK, lead_to, lead_to_proposal, options_of, safe_path, typed_in
-from baton.console.desk import Desk
 from baton.console.display import href_of
 from baton.console.forms import FormReader, input_schema
 from baton.console.in_process import REFUSALS, InProcessClient, entry_of
 from baton.console.launch_form import PHASE
 from baton.console.page import SECOND, Context, Loader, MenuGroup, handles, page
+from baton.console.page_queries import PageQueries
 from baton.console.pages.start import GATED
 from baton.console.queue_rows import changed_digest, gates_of, moves_of, outcome_of, parameters_line, verbs_on
 from baton.console.queueing import GONE, find_waiting, live_queues
@@ -48,11 +48,11 @@ queue_page = page(
 )
 
 
-async def shown_queue_id(desk: Desk) -> str | None:
+async def shown_queue_id(queries: PageQueries) -> str | None:
     """Return the queue that a page is about: that of its address, or the only one."""
-    if "queue_id" in desk.path:
-        return str(desk.id("queue_id"))
-    live = await live_queues(desk)
+    if "queue_id" in queries.path:
+        return str(queries.id("queue_id"))
+    live = await live_queues(queries)
     return str(live[0]["queue_id"]) if len(live) == 1 else None
 
 
@@ -69,20 +69,20 @@ def region(name: str, **options: Any) -> Callable[[Loader], Loader]:
     return declare
 
 
-async def load_choice(desk: Desk) -> Context:
+async def load_choice(queries: PageQueries) -> Context:
     """Load the queues to choose from; where there is none, what opens one."""
-    button = verb_button(OpenQueue.operation, desk, None, None)
-    return {"queues": await queue_tiles(desk), "opening": button}
+    button = verb_button(OpenQueue.operation, queries, None, None)
+    return {"queues": await queue_tiles(queries), "opening": button}
 
 
-async def queue_tiles(desk: Desk, **filters: Any) -> list[dict[str, Any]]:
+async def queue_tiles(queries: PageQueries, **filters: Any) -> list[dict[str, Any]]:
     """Return the queues that are not retired, each with what runs, what is next, and what blocks it, as far as the person
     may see that."""
-    queues = await live_queues(desk, **filters)
-    return [{**one, **await front_of(desk, one)} for one in queues]
+    queues = await live_queues(queries, **filters)
+    return [{**one, **await front_of(queries, one)} for one in queues]
 
 
-async def front_of(desk: Desk, queue: Row) -> dict[str, Any]:
+async def front_of(queries: PageQueries, queue: Row) -> dict[str, Any]:
     """Return the running item of a queue and the next one, and why the queue is held where it is."""
     wanted = {
         "running": RUNNING if queue["running_item_id"] else None,
@@ -90,41 +90,41 @@ async def front_of(desk: Desk, queue: Row) -> dict[str, Any]:
     }
     found: dict[str, Any] = {}
     for name, status in wanted.items():
-        asked = status and await desk.ask_if_permitted(ListQueueItems, queue["queue_id"], status=status, limit=1)
+        asked = status and await queries.ask_if_permitted(ListQueueItems, queue["queue_id"], status=status, limit=1)
         found[name] = {**asked["items"][0], "made": outcome_of(asked["items"][0])} if asked and asked["items"] else None
-    held = await desk.ask_if_permitted(GetQueue, queue["queue_id"]) if queue["status"] == HELD else None
+    held = await queries.ask_if_permitted(GetQueue, queue["queue_id"]) if queue["status"] == HELD else None
     return {**found, "reason": held and held["last_status_reason"]}
 
 
 @queue_page.title_from
-async def name_queue(desk: Desk) -> str:
-    return str((await desk.ask(GetQueue, desk.id("queue_id")))["name"])
+async def name_queue(queries: PageQueries) -> str:
+    return str((await queries.ask(GetQueue, queries.id("queue_id")))["name"])
 
 
 @region("head", every=15.0, watches=WATCHED)
-async def load_head(desk: Desk) -> Context:
+async def load_head(queries: PageQueries) -> Context:
     """Load the queue that is shown, or those to choose from."""
-    if (queue_id := await shown_queue_id(desk)) is None:
-        return {**NO_QUEUE, **await load_choice(desk)}
-    queue = await desk.ask(GetQueue, queue_id)
-    steering = [verb_button(REGISTRY.operations[name], desk, queue["status"], queue_id) for name in STEERING]
+    if (queue_id := await shown_queue_id(queries)) is None:
+        return {**NO_QUEUE, **await load_choice(queries)}
+    queue = await queries.ask(GetQueue, queue_id)
+    steering = [verb_button(REGISTRY.operations[name], queries, queue["status"], queue_id) for name in STEERING]
     waiting = [one for one in queue["items"] if one["status"] in AHEAD]
-    adding = verb_button(AddQueueItems.operation, desk, queue["status"], queue_id)
+    adding = verb_button(AddQueueItems.operation, queries, queue["status"], queue_id)
     shown = {"queue": queue, "steering": steering, "adding": adding, "href": href_of("Queue", queue_id)}
-    return {**shown, "waiting_count": len(waiting), "is_chosen": "queue_id" in desk.path}
+    return {**shown, "waiting_count": len(waiting), "is_chosen": "queue_id" in queries.path}
 
 
 @region("running", every=SECOND, watches=("Run", "Procedure"))
-async def load_running(desk: Desk) -> Context:
+async def load_running(queries: PageQueries) -> Context:
     """Load the item under way, and how far it is."""
-    if (queue_id := await shown_queue_id(desk)) is None:
+    if (queue_id := await shown_queue_id(queries)) is None:
         return NO_QUEUE
-    asked = await desk.ask_if_permitted(ListQueueItems, queue_id, status=RUNNING, limit=1)
+    asked = await queries.ask_if_permitted(ListQueueItems, queue_id, status=RUNNING, limit=1)
     item = asked["items"][0] if asked and asked["items"] else None
     work: Row | None = None
     if item is not None:
-        asset_ids = [one["asset_id"] for one in await live_queues(desk) if one["queue_id"] == queue_id]
-        overviews = [await desk.ask_if_permitted(GetBeamlineNow, id) for id in asset_ids]
+        asset_ids = [one["asset_id"] for one in await live_queues(queries) if one["queue_id"] == queue_id]
+        overviews = [await queries.ask_if_permitted(GetBeamlineNow, id) for id in asset_ids]
         work = work_of(item, next((one for one in overviews if one), {"runs": [], "conducts": []}))
     return {"queue": queue_id, "item": item, "made": item and outcome_of(item), "work": work}
 
@@ -140,16 +140,16 @@ def work_of(item: Row, now: Row) -> Row | None:
 
 
 @region("items", every=15.0, watches=WATCHED)
-async def load_items(desk: Desk) -> Context:
+async def load_items(queries: PageQueries) -> Context:
     """Load a screenful of the items that wait, with what is known about the first ones."""
-    if (queue_id := await shown_queue_id(desk)) is None:
+    if (queue_id := await shown_queue_id(queries)) is None:
         return NO_QUEUE
-    queue = await desk.ask(GetQueue, queue_id)
+    queue = await queries.ask(GetQueue, queue_id)
     waiting = [one for one in queue["items"] if one["status"] in AHEAD]
-    ids, first = [one["item_id"] for one in waiting], first_shown(desk.query.get("first", ""), len(waiting))
+    ids, first = [one["item_id"] for one in waiting], first_shown(queries.query.get("first", ""), len(waiting))
     forecasts = {one["item_id"]: one for one in queue["forecast"]}
     schema = input_schema(EditQueueItem.operation)
-    reader = FormReader(schema.get("$defs", {}), desk.zone)
+    reader = FormReader(schema.get("$defs", {}), queries.zone)
     rows, seen = [], set[str]()
     for index, item in enumerate(waiting[first : first + SHOWN_ITEMS], start=first):
         changed = {name: item[name] for name in ("title", "not_before", "pause_after")}
@@ -161,9 +161,9 @@ async def load_items(desk: Desk) -> Context:
                 "place": index + 1,
                 "parameters": parameters_line(item["target"]),
                 "moves": moves_of(queue_id, ids, index),
-                "verbs": verbs_on(queue_id, item, typed, desk, changed_digest(forecast)),
+                "verbs": verbs_on(queue_id, item, typed, queries, changed_digest(forecast)),
                 "forecast": forecast,
-                "gates": await gates_of(forecast, desk, seen) if forecast else [],
+                "gates": await gates_of(forecast, queries, seen) if forecast else [],
             }
         )
     after = first + len(rows)
@@ -178,28 +178,28 @@ def first_shown(text: str, count: int) -> int:
 
 
 @region("ended")
-async def load_ended(desk: Desk) -> Context:
-    if (queue_id := await shown_queue_id(desk)) is None:
+async def load_ended(queries: PageQueries) -> Context:
+    if (queue_id := await shown_queue_id(queries)) is None:
         return NO_QUEUE
-    queue = await desk.ask(GetQueue, queue_id)
+    queue = await queries.ask(GetQueue, queue_id)
     return {"queue": queue, "items": [{**one, "made": outcome_of(one)} for one in queue["last_items"]]}
 
 
 @queue_menu.loads(asks=[ListQueues])
 @queue_page.loads(asks=[GetQueue])
-async def load_forms(desk: Desk) -> Context:
+async def load_forms(queries: PageQueries) -> Context:
     """Load the form that adds from a spreadsheet, where the person may add to the queue."""
-    return await spreadsheet_context(desk, {})
+    return await spreadsheet_context(queries, {})
 
 
-async def spreadsheet_context(desk: Desk, typed: Mapping[str, str], **found: Any) -> Context:
+async def spreadsheet_context(queries: PageQueries, typed: Mapping[str, str], **found: Any) -> Context:
     """Return what the form shows that adds from a spreadsheet: what its rows can be for, and what was found wrong."""
-    queue_id = await shown_queue_id(desk)
+    queue_id = await shown_queue_id(queries)
     if queue_id is not None:
-        await desk.ask(GetQueue, queue_id)  # one that is not there has no page
-    if queue_id is None or not desk.may(AddQueueItems.operation):
+        await queries.ask(GetQueue, queue_id)  # one that is not there has no page
+    if queue_id is None or not queries.may(AddQueueItems.operation):
         return {"sheet": None, "queue_id": queue_id}
-    plans, recipes, assets = [await options_of(kind, desk) for kind in ("Plan", "Recipe", "Asset")]
+    plans, recipes, assets = [await options_of(kind, queries) for kind in ("Plan", "Recipe", "Asset")]
     sheet = {"plans": plans, "recipes": recipes, "assets": assets, "phases": PHASES, "typed": typed, "rows": MOST_ROWS}
     return {"sheet": {**sheet, "bytes": MOST_BYTES, "faults": (), "more": 0, **found}, "queue_id": queue_id}
 
@@ -207,12 +207,12 @@ async def spreadsheet_context(desk: Desk, typed: Mapping[str, str], **found: Any
 @handles("POST", "/queues/{queue_id}/duplicate")
 async def duplicate_item(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Add an item with the same target behind one that waits, conducted as the person who asks for it."""
-    desk = console.desk_of(request, session)
-    queue = await desk.ask(GetQueue, desk.id("queue_id"), include=None)
+    queries = console.queries_of(request, session)
+    queue = await queries.ask(GetQueue, queries.id("queue_id"), include=None)
     typed = typed_in(await request.body())
     client = InProcessClient.of(console.parts.edge, session.caller)
     try:
-        added = duplicate(client.session, queue, desk.query.get("item_id", ""))
+        added = duplicate(client.session, queue, queries.query.get("item_id", ""))
         await client.carry_out(added)
     except ProposedError as error:
         return lead_to_proposal(request, session, error, console.zone, client.session.position)
@@ -225,7 +225,7 @@ async def duplicate_item(console: ConsoleShell, request: Request, session: Conso
     return lead_to(request, session, to, "Duplicated", client.session.position)
 
 
-def duplicate(session: ClientSession, queue: Row, item_id: str) -> Exchange[Any]:
+def duplicate(session: ClientSession, queue: Row, item_id: str) -> CallScript[Any]:
     """Add an item like one that waits behind it."""
     if (item := find_waiting(queue, item_id)) is None:
         raise ClientError(GONE)
@@ -242,15 +242,15 @@ READING = asyncio.Lock()  # one spreadsheet is read at a time, beside everything
 @handles("POST", "/queues/{queue_id}/spreadsheet")
 async def add_spreadsheet(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Add an item for each row of a spreadsheet, or show every fault of it."""
-    desk = console.desk_of(request, session)
-    desk.require([AddQueueItems.operation, GetQueue.operation])
+    queries = console.queries_of(request, session)
+    queries.require([AddQueueItems.operation, GetQueue.operation])
     form = read_file_form(request.header(b"content-type") or "", await request.body())
     client = InProcessClient.of(console.parts.edge, session.caller)
     try:
         purpose, file = row_purpose(form.typed), chosen_file(form.file)
         async with READING:
             table = await asyncio.to_thread(read_table, *file)
-        added = add_from_table(client.session, desk.id("queue_id"), table, zone=desk.zone, **purpose)
+        added = add_from_table(client.session, queries.id("queue_id"), table, zone=queries.zone, **purpose)
         ids = await client.carry_out(added)
     except ProposedError as error:
         return lead_to_proposal(request, session, error, console.zone, client.session.position)
@@ -262,14 +262,14 @@ async def add_spreadsheet(console: ConsoleShell, request: Request, session: Cons
     except REFUSALS as refusal:
         found = {"faults": (refusal.detail,)}
     else:
-        to = safe_path(form.typed.get(BACK)) or href_of("Queue", desk.path["queue_id"])
+        to = safe_path(form.typed.get(BACK)) or href_of("Queue", queries.path["queue_id"])
         said = f"{len(ids)} {'item' if len(ids) == 1 else 'items'} added from {table.name}"
         return lead_to(request, session, to, said, client.session.position)
-    own = await spreadsheet_context(desk, form.typed, **found)
+    own = await spreadsheet_context(queries, form.typed, **found)
     if request.header(b"x-fragment") is not None:
         context = {**own, "form_token": session.form_token, "back": form.typed.get(BACK, "")}
         return html_response(console.templates.render("queue/spreadsheet.html", context), 422)
-    return await console.page_response(request, session, queue_page, desk, own, 422)
+    return await console.page_response(request, session, queue_page, queries, own, 422)
 
 
 def chosen_file(file: UploadedFile | None) -> tuple[str, bytes]:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, get_type_hints
 
-from baton.console.desk import Desk
 from baton.console.display import words_of
 from baton.console.page import PAGES, ConsolePage, Context, MenuGroup, page
+from baton.console.page_queries import PageQueries
 from baton.console.verbs import creations_of, verbs_of
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Query
@@ -27,12 +27,16 @@ records = page("/records", "Records", "Every kind of thing on record.", template
 
 
 @records.region("kinds", asks=[])
-async def load_kinds(desk: Desk) -> Context:
+async def load_kinds(queries: PageQueries) -> Context:
     contexts: dict[str, list[dict[str, Any]]] = {}
     for aggregate in REGISTRY.aggregates.values():
         listing = listing_of(aggregate)
         if listing is not None:
-            row = {"label": words_of(plural_label(aggregate)), "href": f"/console{aggregate.path}", "may": desk.may(listing)}
+            row = {
+                "label": words_of(plural_label(aggregate)),
+                "href": f"/console{aggregate.path}",
+                "may": queries.may(listing),
+            }
             contexts.setdefault(aggregate.context, []).append(row)
     return {"contexts": {name: sorted(rows, key=lambda row: row["label"]) for name, rows in sorted(contexts.items())}}
 
@@ -84,12 +88,12 @@ def list_page(aggregate: Aggregate[Any], listing: Operation) -> ConsolePage:
     query: type[Query] = listing.input  # type: ignore[assignment]
     own = [name for name in query.model_fields if name not in COMMON or name in ("name", "q", "created_from", "created_to")]
 
-    async def load_rows(desk: Desk) -> Context:
-        given = {name: desk.query[name] for name in own if desk.query.get(name)}
+    async def load_rows(queries: PageQueries) -> Context:
+        given = {name: queries.query[name] for name in own if queries.query.get(name)}
         paged: dict[str, Any] = {"limit": 50} if "limit" in query.model_fields else {}
         if "order" in query.model_fields:
-            paged["order"] = desk.query.get("order") or "desc"
-        answer = await desk.ask(query, **given, **paged, cursor=desk.query.get("cursor") or None)
+            paged["order"] = queries.query.get("order") or "desc"
+        answer = await queries.ask(query, **given, **paged, cursor=queries.query.get("cursor") or None)
         items = answer["items"]
         return {
             "aggregate": aggregate,
@@ -97,8 +101,8 @@ def list_page(aggregate: Aggregate[Any], listing: Operation) -> ConsolePage:
             "named": name_field(aggregate),
             "columns": columns_of(aggregate, items),
             "next_cursor": answer.get("next_cursor"),
-            "filters": {name: desk.query.get(name, "") for name in own},
-            "creations": creations_of(aggregate, desk),
+            "filters": {name: queries.query.get(name, "") for name in own},
+            "creations": creations_of(aggregate, queries),
             "states": states_of(aggregate),
         }
 
@@ -118,9 +122,9 @@ def thing_page(aggregate: Aggregate[Any], getting: Operation, path: str) -> Cons
     made = page(path, title, f"One {aggregate.label}: what is on record about it, and its verbs.", template="thing.html")
     made.title_from(namer(aggregate, getting))
 
-    async def load_thing(desk: Desk) -> Context:
-        view = await desk.ask(query, desk.id(aggregate.id_name))  # type: ignore[arg-type]
-        return {"aggregate": aggregate, "view": view, **thing_context(aggregate, view, desk)}
+    async def load_thing(queries: PageQueries) -> Context:
+        view = await queries.ask(query, queries.id(aggregate.id_name))  # type: ignore[arg-type]
+        return {"aggregate": aggregate, "view": view, **thing_context(aggregate, view, queries)}
 
     made.region("thing", asks=[getting], template="thing/thing.html")(load_thing)
     return made
@@ -129,14 +133,14 @@ def thing_page(aggregate: Aggregate[Any], getting: Operation, path: str) -> Cons
 def namer(aggregate: Aggregate[Any], getting: Operation) -> Any:
     """Return the function that says what a page of this aggregate is about."""
 
-    async def name(desk: Desk) -> str:
-        view = await desk.ask(getting.input, desk.id(aggregate.id_name))  # type: ignore[arg-type]
+    async def name(queries: PageQueries) -> str:
+        view = await queries.ask(getting.input, queries.id(aggregate.id_name))  # type: ignore[arg-type]
         return str(view.get(name_field(aggregate) or "") or words_of(aggregate.label))
 
     return name
 
 
-def thing_context(aggregate: Aggregate[Any], view: Mapping[str, Any], desk: Desk) -> Context:
+def thing_context(aggregate: Aggregate[Any], view: Mapping[str, Any], queries: PageQueries) -> Context:
     """Return what the page of a thing shows besides its fields: its name, state, verbs and history."""
     hidden = {aggregate.id_name, "id", name_field(aggregate), aggregate.axis}
     beside = {name for name in view if f"{name}_id" in view or f"{name.removesuffix('s')}_ids" in view}
@@ -147,7 +151,7 @@ def thing_context(aggregate: Aggregate[Any], view: Mapping[str, Any], desk: Desk
         "name": view.get(name_field(aggregate) or "") or words_of(aggregate.label),
         "state": view.get(aggregate.axis),
         "fields": list(shown.values()),
-        "verbs": verbs_of(aggregate, view, desk),
+        "verbs": verbs_of(aggregate, view, queries),
         "id": view[aggregate.id_name],
         "href": f"/console{aggregate.path}/{view[aggregate.id_name]}",
     }
@@ -167,15 +171,15 @@ def history_page(aggregate: Aggregate[Any], getting: Operation) -> ConsolePage:
     )
     made.title_from(namer(aggregate, getting))
 
-    async def load_events(desk: Desk) -> Context:
-        id = desk.id(aggregate.id_name)
-        answer = await desk.ask(reading.input, id, limit=SHOWN_EVENTS, cursor=desk.query.get("cursor"))  # type: ignore[arg-type]
+    async def load_events(queries: PageQueries) -> Context:
+        id = queries.id(aggregate.id_name)
+        answer = await queries.ask(reading.input, id, limit=SHOWN_EVENTS, cursor=queries.query.get("cursor"))  # type: ignore[arg-type]
         items = answer["items"]
-        chosen = desk.query.get("version", "")
+        chosen = queries.query.get("version", "")
         last = items[-1]["version"] if items else 0
         version = int(chosen) if chosen.isascii() and chosen.isdigit() and len(chosen) < 10 and int(chosen) else last
-        past = await desk.ask(getting.input, id, as_of_version=version)  # type: ignore[arg-type]
-        before = await desk.ask(getting.input, id, as_of_version=version - 1) if version > 1 else {}  # type: ignore[arg-type]
+        past = await queries.ask(getting.input, id, as_of_version=version)  # type: ignore[arg-type]
+        before = await queries.ask(getting.input, id, as_of_version=version - 1) if version > 1 else {}  # type: ignore[arg-type]
         changed = [name for name, value in past.items() if before.get(name) != value]
         return {
             "aggregate": aggregate,
@@ -186,7 +190,7 @@ def history_page(aggregate: Aggregate[Any], getting: Operation) -> ConsolePage:
             "last": last,
             "changed": changed,
             "before": before,
-            **thing_context(aggregate, past, desk),
+            **thing_context(aggregate, past, queries),
         }
 
     made.region("events", asks=[reading, getting], template="history/events.html")(load_events)

@@ -10,9 +10,9 @@ from typing import Any
 from markupsafe import Markup
 
 from baton.console.conduct_verbs import LOOKED_AT
-from baton.console.desk import Desk, query_named
 from baton.console.display import instant_of
 from baton.console.page import SECOND, Context, page
+from baton.console.page_queries import PageQueries, query_named
 from baton.console.plots import NARROW, Series, line_plot
 from baton.console.units import load_units, other_units
 from baton.console.verbs import VerbButton, form_href, verbs_of
@@ -55,19 +55,19 @@ run = page(
 
 
 @run.title_from
-async def load_name(desk: Desk) -> str:
-    view = await desk.ask(GetRun, desk.id("run_id"))
+async def load_name(queries: PageQueries) -> str:
+    view = await queries.ask(GetRun, queries.id("run_id"))
     return str(view["name"])
 
 
 @run.region("head", asks=[GetRun, GetRunConduct], watches=("Procedure",), every=SECOND)
-async def load_head(desk: Desk) -> Context:
-    id = desk.id("run_id")
-    view, conducted = await desk.ask(GetRun, id), await desk.ask(GetRunConduct, id)
+async def load_head(queries: PageQueries) -> Context:
+    id = queries.id("run_id")
+    view, conducted = await queries.ask(GetRun, id), await queries.ask(GetRunConduct, id)
     current_id = conducted["current_procedure_id"]
-    current = await desk.find(GetProcedureConduct, current_id) if current_id else None
+    current = await queries.find(GetProcedureConduct, current_id) if current_id else None
     href = f"/console/runs/{id}"
-    buttons = verbs_of(Run.aggregate, view, desk)
+    buttons = verbs_of(Run.aggregate, view, queries)
     failure = failure_of(conducted["result"] or {})
     failed = view["status"] == RunStatus.ABORTED and failure is not None and failure["error_class"] != CONDUCT_LOST
     first = first_verbs(view, conducted, buttons)
@@ -120,12 +120,12 @@ def failure_of(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None if failure is None or failure["error_class"] == ABORTED.error_class else failure
 
 
-async def load_history(desk: Desk) -> list[dict[str, Any]]:
+async def load_history(queries: PageQueries) -> list[dict[str, Any]]:
     """Return the events of the run, oldest first, as far as they are worth reading for a page."""
     events: list[dict[str, Any]] = []
     cursor = None
     for _ in range(HISTORY_PAGES):
-        answer = await desk.ask(GetRunHistory, desk.id("run_id"), limit=HISTORY_PAGE, cursor=cursor)
+        answer = await queries.ask(GetRunHistory, queries.id("run_id"), limit=HISTORY_PAGE, cursor=cursor)
         events += answer["items"]
         cursor = answer["next_cursor"]
         if cursor is None:
@@ -134,26 +134,26 @@ async def load_history(desk: Desk) -> list[dict[str, Any]]:
 
 
 @run.region("readings", asks=[ListRunChannels, ListRunObservations], watches=("Run",), every=2.0)
-async def load_readings(desk: Desk) -> Context:
-    id, wanted = desk.id("run_id"), desk.query.get("channel")
-    channels = [asdict(one) for one in (await desk.ask(ListRunChannels, id))["items"]]
+async def load_readings(queries: PageQueries) -> Context:
+    id, wanted = queries.id("run_id"), queries.query.get("channel")
+    channels = [asdict(one) for one in (await queries.ask(ListRunChannels, id))["items"]]
     shown = [one for one in channels if one["channel_name"] == wanted] if wanted else channels[:SHOWN_CHANNELS]
     limit = min(MOST_READINGS, PLOTTED_READINGS // max(1, len(shown)))
     answers = await asyncio.gather(
         *(
-            desk.ask(ListRunObservations, id, channel_name=one["channel_name"], limit=limit, order="desc", include=None)
+            queries.ask(ListRunObservations, id, channel_name=one["channel_name"], limit=limit, order="desc", include=None)
             for one in shown
         )
     )
     if any(one["units"] for one in shown):
         await load_units()
-    plots = [channel_plot(one, answer["items"], desk) for one, answer in zip(shown, answers, strict=True)]
+    plots = [channel_plot(one, answer["items"], queries) for one, answer in zip(shown, answers, strict=True)]
     names = {one["channel_name"] for one in shown}
     return {
         "plots": plots,
         "others": [one for one in channels if one["channel_name"] not in names],
         "chosen": wanted,
-        "kept": [(name, text) for name, text in desk.query.items() if name == "channel" or name.startswith(UNIT)],
+        "kept": [(name, text) for name, text in queries.query.items() if name == "channel" or name.startswith(UNIT)],
         "href": f"/console/runs/{id}",
     }
 
@@ -175,11 +175,11 @@ class ChannelPlot:
     refusal: str | None = None
 
 
-def channel_plot(channel: Mapping[str, Any], readings: Sequence[Mapping[str, Any]], desk: Desk) -> ChannelPlot:
+def channel_plot(channel: Mapping[str, Any], readings: Sequence[Mapping[str, Any]], queries: PageQueries) -> ChannelPlot:
     """Return the plot of a channel's newest readings."""
     name, declared = channel["channel_name"], channel["units"]
     field = f"{UNIT}{name}"
-    unit, refusal = desk.query.get(field) or declared, None
+    unit, refusal = queries.query.get(field) or declared, None
     points = [(seconds_of(one["sampled_at"]), float(one["value"])) for one in reversed(readings)]
     latest = float(channel["latest_value"])
     if unit != declared and declared is not None and unit is not None:
@@ -189,7 +189,7 @@ def channel_plot(channel: Mapping[str, Any], readings: Sequence[Mapping[str, Any
         except UnitError:
             unit, refusal = declared, f"What is measured in {declared} cannot be shown in {unit}; choose another unit."
     label = f"{name} over time, {len(points)} readings; the latest is {latest:.6g} {unit or ''}".strip()
-    plot = line_plot([Series(name, tuple(points), unit)], label=label, zone=desk.zone, latest=False, width=NARROW)
+    plot = line_plot([Series(name, tuple(points), unit)], label=label, zone=queries.zone, latest=False, width=NARROW)
     return ChannelPlot(
         name=name,
         field=field,
@@ -213,12 +213,12 @@ def seconds_of(at: str) -> float:
 
 
 @run.region("parameters", asks=[GetRun], watches=("Plan", "Method"))
-async def load_parameters(desk: Desk) -> Context:
-    view = await desk.ask(GetRun, desk.id("run_id"))
-    plan = await desk.find(GetPlan, view["plan_id"])
-    method = None if plan is None else await desk.find(GetMethod, plan["method_id"])
+async def load_parameters(queries: PageQueries) -> Context:
+    view = await queries.ask(GetRun, queries.id("run_id"))
+    plan = await queries.find(GetPlan, view["plan_id"])
+    method = None if plan is None else await queries.find(GetMethod, plan["method_id"])
     properties = ((method or {}).get("parameters_schema") or {}).get("properties", {})
-    history = await load_history(desk) if view["adjustment_count"] and desk.may(GetRunHistory) else []
+    history = await load_history(queries) if view["adjustment_count"] and queries.may(GetRunHistory) else []
     adjusted = {name: event for event in history if event["event_type"] == "RunAdjusted" for name in patch_of(event)}
     rows = [
         {
@@ -241,8 +241,8 @@ def patch_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @run.region("story", asks=[GetRun, GetRunHistory])
-async def load_story(desk: Desk) -> Context:
-    view, events = await desk.ask(GetRun, desk.id("run_id")), await load_history(desk)
+async def load_story(queries: PageQueries) -> Context:
+    view, events = await queries.ask(GetRun, queries.id("run_id")), await load_history(queries)
     started = next((one for one in events if one["event_type"] == "RunStarted"), None)
     return {
         "holds": holds_in(events),
@@ -266,57 +266,59 @@ def holds_in(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 @run.region("data", asks=[ListDatasets], watches=("Dataset", "Distribution"))
-async def load_data(desk: Desk) -> Context:
-    id = desk.id("run_id")
-    answer = await desk.ask(ListDatasets, producing_run_id=id, limit=SHOWN_DATASETS, order="desc")
+async def load_data(queries: PageQueries) -> Context:
+    id = queries.id("run_id")
+    answer = await queries.ask(ListDatasets, producing_run_id=id, limit=SHOWN_DATASETS, order="desc")
     items = answer["items"]
-    copies = await asyncio.gather(*(load_copies(desk, item["dataset_id"]) for item in items))
+    copies = await asyncio.gather(*(load_copies(queries, item["dataset_id"]) for item in items))
     return {
         "rows": list(zip(items, copies, strict=True)),
         "more": answer["next_cursor"] is not None,
-        "may_see_previews": desk.may(GetDatasetPreview),
+        "may_see_previews": queries.may(GetDatasetPreview),
         "id": id,
     }
 
 
-async def load_copies(desk: Desk, dataset_id: str) -> list[dict[str, Any]] | None:
+async def load_copies(queries: PageQueries, dataset_id: str) -> list[dict[str, Any]] | None:
     """Return the copies of a dataset; None where the person may not see them."""
-    answer = await desk.ask_if_permitted(ListDistributions, dataset_id=dataset_id, limit=5)
+    answer = await queries.ask_if_permitted(ListDistributions, dataset_id=dataset_id, limit=5)
     return None if answer is None else list(answer["items"])
 
 
 @run.region("logbook", asks=[ListRunLogbookEntries], every=5.0)
-async def load_logbook(desk: Desk) -> Context:
-    id = desk.id("run_id")
-    debriefs = await desk.ask(ListRunLogbookEntries, id, entry_kind=RunLogbookEntryKind.DEBRIEF.value, limit=1, order="desc")
-    notes = await desk.ask(
+async def load_logbook(queries: PageQueries) -> Context:
+    id = queries.id("run_id")
+    debriefs = await queries.ask(
+        ListRunLogbookEntries, id, entry_kind=RunLogbookEntryKind.DEBRIEF.value, limit=1, order="desc"
+    )
+    notes = await queries.ask(
         ListRunLogbookEntries,
         id,
         entry_kind=RunLogbookEntryKind.NOTE.value,
         limit=SHOWN_ENTRIES,
         order="desc",
-        cursor=desk.query.get("notes") or None,
+        cursor=queries.query.get("notes") or None,
     )
     return {
         "debrief": next(iter(debriefs["items"]), None),
         "notes": notes["items"],
         "next_notes": notes["next_cursor"],
-        "may_write": desk.may(AppendRunLogbookEntries.operation),
+        "may_write": queries.may(AppendRunLogbookEntries.operation),
         "note_href": form_href(AppendRunLogbookEntries.operation, id, **{"entries._count": 1}),
         "href": f"/console/runs/{id}",
     }
 
 
 @run.region("decisions", asks=[GetRunHistory, ListRunLogbookEntries, GetDecision], watches=("Decision",))
-async def load_decisions(desk: Desk) -> Context:
-    id = desk.id("run_id")
-    events = await load_history(desk)
-    debriefs = await desk.ask(
+async def load_decisions(queries: PageQueries) -> Context:
+    id = queries.id("run_id")
+    events = await load_history(queries)
+    debriefs = await queries.ask(
         ListRunLogbookEntries, id, entry_kind=RunLogbookEntryKind.DEBRIEF.value, limit=SHOWN_DECISIONS, order="desc"
     )
     followed = {one["payload"].get("decided_by_decision_id"): one["event_type"] for one in events}
     followed |= {one["decision_id"]: None for one in debriefs["items"]}
     ids = [one for one in followed if one][-SHOWN_DECISIONS:]
-    found = await asyncio.gather(*(desk.find(GetDecision, one) for one in ids))
+    found = await asyncio.gather(*(queries.find(GetDecision, one) for one in ids))
     decisions = [{**one, "led_to": followed[one["id"]]} for one in found if one is not None]
     return {"decisions": sorted(decisions, key=lambda one: str(one["decided_at"]), reverse=True)}

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from baton.console.desk import Desk, query_named
 from baton.console.display import instant_of, words_of
 from baton.console.page import Context, MenuGroup, page
+from baton.console.page_queries import PageQueries, query_named
 from baton.console.verbs import VerbButton, creations_of, verbs_of
 from baton.domain.access.actor import ActorKind
 from baton.domain.enclosure.enclosure import Enclosure, EnclosureLifecycle, GetEnclosure, ListEnclosures
@@ -48,9 +48,9 @@ form = page(
 )
 
 
-def verbs_of_people(aggregate: Aggregate[Any], view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+def verbs_of_people(aggregate: Aggregate[Any], view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
     """Return the verbs of a thing; those that only machines give say so."""
-    buttons = verbs_of(aggregate, view, desk)
+    buttons = verbs_of(aggregate, view, queries)
     return sorted(
         (one if is_for_people(one) else replace(one, why_not=machine_only(one)) for one in buttons),
         key=lambda button: button.why_not is not None,
@@ -69,63 +69,65 @@ def machine_only(button: VerbButton) -> str:
 
 
 @safety.region("hutches", asks=[ListEnclosures], every=5.0)
-async def load_hutches(desk: Desk) -> Context:
-    listed = await desk.ask(ListEnclosures, lifecycle=EnclosureLifecycle.ACTIVE, limit=MOST_TILES)
-    views = await asyncio.gather(*(desk.find(GetEnclosure, one["enclosure_id"]) for one in listed["items"]))
+async def load_hutches(queries: PageQueries) -> Context:
+    listed = await queries.ask(ListEnclosures, lifecycle=EnclosureLifecycle.ACTIVE, limit=MOST_TILES)
+    views = await asyncio.gather(*(queries.find(GetEnclosure, one["enclosure_id"]) for one in listed["items"]))
     hutches = [
         {
             **item,
             "monitored": None if view is None else view["monitored"],
-            "fresh": is_fresh(item["last_contact_at"], desk, monitored=view is not None and view["monitored"]),
-            "verbs": verbs_of_people(Enclosure.aggregate, item, desk),
+            "fresh": is_fresh(item["last_contact_at"], queries, monitored=view is not None and view["monitored"]),
+            "verbs": verbs_of_people(Enclosure.aggregate, item, queries),
         }
         for item, view in zip(listed["items"], views, strict=True)
     ]
-    return {"hutches": hutches, "more": listed["next_cursor"], "creations": creations_of(Enclosure.aggregate, desk)}
+    return {"hutches": hutches, "more": listed["next_cursor"], "creations": creations_of(Enclosure.aggregate, queries)}
 
 
-def is_fresh(contacted_at: Any, desk: Desk, *, monitored: bool) -> bool:
+def is_fresh(contacted_at: Any, queries: PageQueries, *, monitored: bool) -> bool:
     """Return whether an observation is recent enough to work by."""
-    at, rules = instant_of(contacted_at), desk.rules
+    at, rules = instant_of(contacted_at), queries.rules
     seconds = rules.monitored_seconds if monitored else rules.observation_seconds
-    return at is not None and abs(desk.now - at) <= timedelta(seconds=seconds)
+    return at is not None and abs(queries.now - at) <= timedelta(seconds=seconds)
 
 
 @safety.region("supplies", asks=[ListSupplies], every=10.0)
-async def load_supplies(desk: Desk) -> Context:
-    listed = await desk.ask(ListSupplies, limit=MOST_TILES)
+async def load_supplies(queries: PageQueries) -> Context:
+    listed = await queries.ask(ListSupplies, limit=MOST_TILES)
     items = [one for one in listed["items"] if one["status"] != SupplyStatus.DECOMMISSIONED]
-    views = await asyncio.gather(*(desk.find(GetSupply, one["supply_id"]) for one in items))
+    views = await asyncio.gather(*(queries.find(GetSupply, one["supply_id"]) for one in items))
     supplies = [
         {
             **item,
             "monitored": view is not None and view["monitored"],
             "last_contact_at": None if view is None else view["last_contact_at"],
-            "verbs": verbs_of_people(Supply.aggregate, item, desk),
+            "verbs": verbs_of_people(Supply.aggregate, item, queries),
         }
         for item, view in zip(items, views, strict=True)
     ]
-    return {"supplies": supplies, "more": listed["next_cursor"], "creations": creations_of(Supply.aggregate, desk)}
+    return {"supplies": supplies, "more": listed["next_cursor"], "creations": creations_of(Supply.aggregate, queries)}
 
 
 @safety.region("review", asks=[ListClearances, GetClearance])
-async def load_review(desk: Desk) -> Context:
+async def load_review(queries: PageQueries) -> Context:
     """Load the forms on their way into force, those first that are being reviewed."""
-    pages = await asyncio.gather(*(forms_of_status(desk, status) for status in ON_THEIR_WAY))
+    pages = await asyncio.gather(*(forms_of_status(queries, status) for status in ON_THEIR_WAY))
     listed = [item for page in pages for item in page["items"]]
-    forms = await asyncio.gather(*(describe_form(desk, item["clearance_id"], item) for item in listed))
+    forms = await asyncio.gather(*(describe_form(queries, item["clearance_id"], item) for item in listed))
     more = [status.value for status, page in zip(ON_THEIR_WAY, pages, strict=True) if page["next_cursor"]]
-    return {"forms": forms, "more": more, "four_eyes": desk.rules.four_eyes}
+    return {"forms": forms, "more": more, "four_eyes": queries.rules.four_eyes}
 
 
-async def forms_of_status(desk: Desk, status: ClearanceStatus, **fields: Any) -> Any:
+async def forms_of_status(queries: PageQueries, status: ClearanceStatus, **fields: Any) -> Any:
     """Return the newest forms of a status."""
-    return await desk.ask(ListClearances, status=status, order="desc", **{"limit": MOST_FORMS, **fields})
+    return await queries.ask(ListClearances, status=status, order="desc", **{"limit": MOST_FORMS, **fields})
 
 
-async def describe_form(desk: Desk, clearance_id: str, listed: Mapping[str, Any] | None = None) -> dict[str, Any]:
+async def describe_form(queries: PageQueries, clearance_id: str, listed: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return a form with its hazards in words, who registered it, what it waits for, and its verbs."""
-    view, past = await asyncio.gather(desk.ask(GetClearance, clearance_id), desk.find(GET_HISTORY, clearance_id, limit=1))
+    view, past = await asyncio.gather(
+        queries.ask(GetClearance, clearance_id), queries.find(GET_HISTORY, clearance_id, limit=1)
+    )
     first = past["items"][0] if past and past["items"] else None
     return {
         **(listed or {}),
@@ -136,8 +138,8 @@ async def describe_form(desk: Desk, clearance_id: str, listed: Mapping[str, Any]
         "registered_by_name": first["principal_name"] if first else None,
         "registered_known": first is not None,
         "next_step": NEXT_STEPS.get(ClearanceStatus(view["status"])),
-        "verbs": [with_next_step(one, view) for one in verbs_of_people(Clearance.aggregate, view, desk)],
-        **validity_of(view, desk.now),
+        "verbs": [with_next_step(one, view) for one in verbs_of_people(Clearance.aggregate, view, queries)],
+        **validity_of(view, queries.now),
     }
 
 
@@ -181,14 +183,14 @@ def validity_of(form: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 
 @safety.region("force", asks=[ListClearances], every=30.0)
-async def load_force(desk: Desk) -> Context:
+async def load_force(queries: PageQueries) -> Context:
     """Load the forms in force, those first that end first."""
-    active, month = ClearanceStatus.ACTIVE, desk.now + timedelta(days=30)
-    newest = await forms_of_status(desk, active, limit=50)
-    ending = await forms_of_status(desk, active, due_by=month, limit=50) if newest["next_cursor"] else newest
+    active, month = ClearanceStatus.ACTIVE, queries.now + timedelta(days=30)
+    newest = await forms_of_status(queries, active, limit=50)
+    ending = await forms_of_status(queries, active, due_by=month, limit=50) if newest["next_cursor"] else newest
     items = {item["clearance_id"]: item for item in (*ending["items"], *newest["items"])}
     shown = [
-        {**item, **validity_of(item, desk.now), "verbs": verbs_of_people(Clearance.aggregate, item, desk)}
+        {**item, **validity_of(item, queries.now), "verbs": verbs_of_people(Clearance.aggregate, item, queries)}
         for item in items.values()
     ]
     shown.sort(key=lambda item: (item["valid_until"] is None, item["valid_until"] or "", item["title"]))
@@ -196,18 +198,18 @@ async def load_force(desk: Desk) -> Context:
 
 
 @safety.region("drafts", asks=[ListClearances])
-async def load_drafts(desk: Desk) -> Context:
-    listed = await forms_of_status(desk, ClearanceStatus.DEFINED, limit=20)
-    drafts = [{**item, "verbs": verbs_of_people(Clearance.aggregate, item, desk)} for item in listed["items"]]
-    return {"drafts": drafts, "more": listed["next_cursor"], "creations": creations_of(Clearance.aggregate, desk)}
+async def load_drafts(queries: PageQueries) -> Context:
+    listed = await forms_of_status(queries, ClearanceStatus.DEFINED, limit=20)
+    drafts = [{**item, "verbs": verbs_of_people(Clearance.aggregate, item, queries)} for item in listed["items"]]
+    return {"drafts": drafts, "more": listed["next_cursor"], "creations": creations_of(Clearance.aggregate, queries)}
 
 
 @form.title_from
-async def name_form(desk: Desk) -> str:
+async def name_form(queries: PageQueries) -> str:
     """Return the title of the form."""
-    return str((await desk.ask(GetClearance, desk.id("clearance_id")))["title"])
+    return str((await queries.ask(GetClearance, queries.id("clearance_id")))["title"])
 
 
 @form.region("form", asks=[GetClearance], every=30.0)
-async def load_form(desk: Desk) -> Context:
-    return {"form": await describe_form(desk, str(desk.id("clearance_id"))), "four_eyes": desk.rules.four_eyes}
+async def load_form(queries: PageQueries) -> Context:
+    return {"form": await describe_form(queries, str(queries.id("clearance_id"))), "four_eyes": queries.rules.four_eyes}

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from baton.console.conduct_verbs import LOOKED_AT
-from baton.console.desk import Desk
 from baton.console.display import LOOK, SIGNS, STOP, words_of
 from baton.console.page import Context, MenuGroup, frame_region, page
+from baton.console.page_queries import PageQueries
 from baton.console.verbs import VerbButton, form_href, verb_button
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
@@ -58,25 +58,25 @@ COUNTED = 20  # more are not counted
 
 
 @frame_region("attention", watches=WATCHED, every=20.0)
-async def load_attention(desk: Desk) -> Context:
-    return await count_waiting(desk, SHARED)
+async def load_attention(queries: PageQueries) -> Context:
+    return await count_waiting(queries, SHARED)
 
 
-async def count_waiting(desk: Desk, kinds: tuple[WaitingKind, ...]) -> Context:
+async def count_waiting(queries: PageQueries, kinds: tuple[WaitingKind, ...]) -> Context:
     """Return how much of these kinds waits, as far as it is counted."""
-    page = await desk.ask_if_permitted(ListWaiting, kind=kinds, limit=COUNTED)
+    page = await queries.ask_if_permitted(ListWaiting, kind=kinds, limit=COUNTED)
     return {"count": 0 if page is None else len(page["items"]), "more": page is not None and page["next_cursor"] is not None}
 
 
 @waiting.region("items", asks=[ListWaiting], watches=WATCHED, every=10.0)
-async def load_items(desk: Desk) -> Context:
-    kind = desk.query.get("kind")
+async def load_items(queries: PageQueries) -> Context:
+    kind = queries.query.get("kind")
     wanted = (WaitingKind(kind),) if kind in SHARED else SHARED
-    page = await desk.ask(
-        ListWaiting, kind=wanted, cursor=desk.query.get("cursor"), asset_id=desk.query.get("beamline") or None
+    page = await queries.ask(
+        ListWaiting, kind=wanted, cursor=queries.query.get("cursor"), asset_id=queries.query.get("beamline") or None
     )
     items = [
-        {**item, "sentence": SENTENCES[item["kind"]], "buttons": resolving_verbs(item, desk)}
+        {**item, "sentence": SENTENCES[item["kind"]], "buttons": resolving_verbs(item, queries)}
         for item in wrong_first(page["items"])
     ]
     kinds = [(one.value, words_of(one.value)) for one in SHARED]
@@ -90,18 +90,18 @@ def wrong_first(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return sorted(shown, key=lambda item: item["look"] != STOP)
 
 
-def resolving_verbs(item: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+def resolving_verbs(item: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of the commands that resolve something that waits, filled in as far as is known."""
     found = [(REGISTRY.operations[one["name"]], one["arguments"]) for one in item["commands"]]
-    return [filled_button(operation, arguments, desk) for operation, arguments in found if operation.kind == "command"]
+    return [filled_button(operation, arguments, queries) for operation, arguments in found if operation.kind == "command"]
 
 
-def filled_button(operation: Operation, arguments: Mapping[str, Any], desk: Desk) -> VerbButton:
+def filled_button(operation: Operation, arguments: Mapping[str, Any], queries: PageQueries) -> VerbButton:
     """Return the button of a command whose form is filled in with arguments; those that are lists are chosen there."""
     fields = {name: value for name, value in arguments.items() if not isinstance(value, list)}
     if operation is AppendRunLogbookEntries.operation:
         fields["entries._count"] = 1
-    button = verb_button(operation, desk, None, None)
+    button = verb_button(operation, queries, None, None)
     return replace(button, label=LABELS.get(operation.name, button.label), href=form_href(operation, **fields))
 
 

@@ -275,7 +275,7 @@ class Circumstances:
     permitted: bool
 
 
-@decision.inner(creates=True, command_name="RecordAgentDecision", lock=PROMOTION_LOCK)
+@decision.internal_command(creates=True, command_name="RecordAgentDecision", lock=PROMOTION_LOCK)
 class PromoteByRule(JudgedCreation[Circumstances]):
     """Judge a proposal as the calling agent, and register the caution in the same append where the rule says so."""
 

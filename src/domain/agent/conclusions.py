@@ -207,7 +207,7 @@ def lease_holder(markers: Markers, kind: str, terminal_event_id: UUID) -> UUID |
     return next((m.debriefer_agent_id for m in markers if (m.debriefer_kind, m.terminal_event_id) == scope), None)
 
 
-@run.inner()
+@run.internal_command()
 class RequestDecisionDebrief(JudgedVerb[Run, tuple[Agent, Markers]]):
     """Take the lease as the calling agent, or answer who has it; a repeated request has the same answer."""
 
@@ -236,7 +236,7 @@ def agent_decision_event(choice: RegisterDecision, decision_id: UUID) -> Decisio
     return decisions.decision_event(choice).identify(uuid5(decision_id, "event:0"))
 
 
-@decisions.decision.inner(creates=True)
+@decisions.decision.internal_command(creates=True)
 class RecordAgentDecision(JudgedCreation[tuple[bool, bool]]):
     """Register what the calling agent decided, unless it has done so before; the answer says whether its calls are kept."""
 

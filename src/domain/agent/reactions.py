@@ -11,7 +11,7 @@ from pydantic import Field
 
 from baton.domain.decision.decision import DecisionRegistered, decision
 from baton.domain.kernel import Call, JudgedCreation, Outcome, Query, Value
-from baton.domain.registry import question
+from baton.domain.registry import standalone_query
 from baton.domain.shared.reads import Reads, ask, record_of, records_of
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import Text
@@ -95,7 +95,7 @@ class ReactionCannotDismissEventError(Conflict, context="agent"):
     """Only the next event that concerns a subscriber can be dismissed."""
 
 
-@question("/reactions", context="agent", returns=Reactions)
+@standalone_query("/reactions", context="agent", returns=Reactions)
 class ListReactions(Query):
     """How far every subscriber of the log has come, with what it has under way and what went wrong last."""
 

@@ -121,7 +121,7 @@ class SupervisorCommand(Command):
         return (yield from events_of(run.id, RunHeld))
 
 
-@run.inner(allowed=[RUNNING], command_name="HoldRun", attempts=3)
+@run.internal_command(allowed=[RUNNING], command_name="HoldRun", attempts=3)
 class HoldForBeam(SupervisorCommand, JudgedVerb[Run, Sequence[RunHeld]]):
     """Hold a run as the supervisor, once in an outage: who resumes it is not overruled."""
 
@@ -134,7 +134,7 @@ class HoldForBeam(SupervisorCommand, JudgedVerb[Run, Sequence[RunHeld]]):
         return [RunHeld(reason=self.reason, decided_by_decision_id=self.decision_id)]
 
 
-@run.inner(allowed=[HELD], command_name="StopRun", attempts=3)
+@run.internal_command(allowed=[HELD], command_name="StopRun", attempts=3)
 class StopForBeam(SupervisorCommand, JudgedVerb[Run, tuple[Sequence[RunHeld], Phases]]):
     """Stop a run that the supervisor itself has held."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from baton.domain.conduct import messages
-from baton.domain.conduct.ends import ENDS, Leads, failure_of_end, finish_after, finish_denied
+from baton.domain.conduct.ends import ENDS, EndEffect, failure_of_end, finish_after, finish_denied
 from baton.domain.conduct.messages import ConductOutcome, ConductVerdict, Finish, lifecycle_failure
 from baton.domain.conduct.views import LOOPS
 from baton.domain.procedure import procedure as procedures
@@ -64,7 +64,7 @@ class Ending:
 class EndCommand:
     """The next command of an end, and what it says."""
 
-    leads_to: Leads  # where the status stays, the conduct alone ends
+    leads_to: EndEffect  # where the status stays, the conduct alone ends
     ending: Ending
     failure: Failure | None  # what the result says failed; without it the conduct has succeeded
     by_service: bool = True  # whether the service gives it, because its submitter may not or did not ask for it
@@ -95,20 +95,20 @@ def decide_end(record: EndRecord, ending: Ending) -> EndCommand | ConductVerdict
     if held and finish is Finish.COMPLETED:
         return ConductVerdict.RUN_HELD
     if is_over or ending.given_up or (held and finish is Finish.STOOD_DOWN):
-        return EndCommand(Leads.STAY, ending, failure)
+        return EndCommand(EndEffect.STAY, ending, failure)
     if denial is not None:
         reason = f"The principal {record.principal_id} may not go on with this: {denial.message}"
-        return EndCommand(Leads.ABORT, ending, failure, reason=reason[: messages.MAX_REASON_LENGTH])
+        return EndCommand(EndEffect.ABORT, ending, failure, reason=reason[: messages.MAX_REASON_LENGTH])
     by_service = record.objection is not None or ENDS[finish].by_service
     match ENDS[outcome.finish].leads_to:
-        case Leads.COMPLETE if record.mode is not None:
-            return EndCommand(Leads.COMPLETE, ending, failure, by_service)
-        case Leads.COMPLETE | Leads.ABORT:
-            return EndCommand(Leads.ABORT, ending, failure, by_service, abort_reason(record, outcome))
-        case Leads.HOLD:
-            return EndCommand(Leads.HOLD, ending, failure, by_service, *hold_reason(record, outcome))
-        case Leads.STAY | Leads.NOTHING:
-            return EndCommand(Leads.STAY, ending, failure)
+        case EndEffect.COMPLETE if record.mode is not None:
+            return EndCommand(EndEffect.COMPLETE, ending, failure, by_service)
+        case EndEffect.COMPLETE | EndEffect.ABORT:
+            return EndCommand(EndEffect.ABORT, ending, failure, by_service, abort_reason(record, outcome))
+        case EndEffect.HOLD:
+            return EndCommand(EndEffect.HOLD, ending, failure, by_service, *hold_reason(record, outcome))
+        case EndEffect.STAY | EndEffect.NOTHING:
+            return EndCommand(EndEffect.STAY, ending, failure)
 
 
 def after_refusal(record: EndRecord, ending: Ending, refusal: Refusal) -> Ending:

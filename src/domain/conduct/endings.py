@@ -310,7 +310,7 @@ def lost_result(procedure_id: UUID, conduct_id: UUID, command_name: str, failure
     )
 
 
-@procedure.inner(allowed=UNDER_WAY)
+@procedure.internal_command(allowed=UNDER_WAY)
 class RecordConductEnd(JudgedVerb[Procedure, LiveFacts]):
     """Record an end that no command asked for: halted, lost, never begun, or one that its submitter may not give it."""
 

@@ -19,7 +19,7 @@ UNSETTLED = "The next step was begun by an earlier conduct and is not repeated; 
 UNKNOWN_OUTCOMES = ("ActionOutcomeUnknown", "ComputeOutcomeUnknown")  # error classes of steps that may have had their effect
 
 
-class Leads(Enum):
+class EndEffect(Enum):
     """What an end does to the procedure or run."""
 
     COMPLETE = auto()
@@ -32,7 +32,7 @@ class Leads(Enum):
 class End(NamedTuple):
     """What one way to end leads to."""
 
-    leads_to: Leads
+    leads_to: EndEffect
     text: str  # how the engine's pages say it
     closes: bool = False  # whether the closing steps are walked: only at a real end
     cause: HoldCause | None = None
@@ -47,23 +47,28 @@ CANCELLED = lifecycle_failure("abort", "CancelledError", "The conduct was cancel
 HALTED = lifecycle_failure("hold", "AcquisitionResumeRequiresOperator", UNSETTLED)
 
 ENDS: dict[Finish, End] = {
-    Finish.COMPLETED: End(Leads.COMPLETE, "completed", closes=True),
-    Finish.FAILED: End(Leads.ABORT, "aborted, because a step failed", closes=True),
-    Finish.FAULTED: End(Leads.HOLD, "held, because a step failed", cause=HoldCause.STEP_FAULT),
-    Finish.UNKNOWN: End(Leads.HOLD, "held, because nobody knows whether a step was done", cause=HoldCause.OUTCOME_UNKNOWN),
-    Finish.HELD: End(Leads.HOLD, "held as asked", cause=HoldCause.OPERATOR, failure=HELD),
+    Finish.COMPLETED: End(EndEffect.COMPLETE, "completed", closes=True),
+    Finish.FAILED: End(EndEffect.ABORT, "aborted, because a step failed", closes=True),
+    Finish.FAULTED: End(EndEffect.HOLD, "held, because a step failed", cause=HoldCause.STEP_FAULT),
+    Finish.UNKNOWN: End(
+        EndEffect.HOLD, "held, because nobody knows whether a step was done", cause=HoldCause.OUTCOME_UNKNOWN
+    ),
+    Finish.HELD: End(EndEffect.HOLD, "held as asked", cause=HoldCause.OPERATOR, failure=HELD),
     Finish.GATE_CLOSED: End(
-        Leads.HOLD, "held, because a watched gate has closed", cause=HoldCause.GATE_CLOSED, by_service=True
+        EndEffect.HOLD, "held, because a watched gate has closed", cause=HoldCause.GATE_CLOSED, by_service=True
     ),
     Finish.STOOD_DOWN: End(
-        Leads.HOLD, "held, because its submitter may not act any more", cause=HoldCause.SUBMITTER_STOOD_DOWN, by_service=True
+        EndEffect.HOLD,
+        "held, because its submitter may not act any more",
+        cause=HoldCause.SUBMITTER_STOOD_DOWN,
+        by_service=True,
     ),
-    Finish.ABORTED: End(Leads.ABORT, "aborted as asked", failure=ABORTED),
-    Finish.STOPPED: End(Leads.ABORT, "aborted, because the run was ended", closes=True, failure=STOPPED),
-    Finish.DENIED: End(Leads.ABORT, "aborted, because its submitter lacks a permission", closes=True, by_service=True),
-    Finish.CANCELLED: End(Leads.ABORT, "aborted, because it was cancelled in the engine", failure=CANCELLED),
-    Finish.HALTED: End(Leads.STAY, "halted before an acquisition that is not repeated", by_service=True, failure=HALTED),
-    Finish.GONE: End(Leads.NOTHING, "over, for another conduct or none has it"),
+    Finish.ABORTED: End(EndEffect.ABORT, "aborted as asked", failure=ABORTED),
+    Finish.STOPPED: End(EndEffect.ABORT, "aborted, because the run was ended", closes=True, failure=STOPPED),
+    Finish.DENIED: End(EndEffect.ABORT, "aborted, because its submitter lacks a permission", closes=True, by_service=True),
+    Finish.CANCELLED: End(EndEffect.ABORT, "aborted, because it was cancelled in the engine", failure=CANCELLED),
+    Finish.HALTED: End(EndEffect.STAY, "halted before an acquisition that is not repeated", by_service=True, failure=HALTED),
+    Finish.GONE: End(EndEffect.NOTHING, "over, for another conduct or none has it"),
 }
 
 FINISHES: dict[ConductVerdict, Finish] = {

@@ -251,7 +251,7 @@ def phase_result(phase: Procedure, ends: Sequence[ConductResult], failure: Failu
     )
 
 
-@run.inner()
+@run.internal_command()
 class RecordRunConductEnd(JudgedVerb[Run, tuple[RunConductProgress | None, PhaseResults | None]]):
     """Record the end of a conduct of the run, with the result that the record of its phases gives."""
 

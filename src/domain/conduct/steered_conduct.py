@@ -370,7 +370,7 @@ class AdviseProcedure(JudgedVerb[Procedure, tuple[AdviceRequest | None, int]]):
         return [advised, Answer(ids.model_dump(mode="json"), status=200)] if self.wait else [advised]
 
 
-@procedure.inner(allowed=[procedures.RUNNING])
+@procedure.internal_command(allowed=[procedures.RUNNING])
 class RecordProcedureOutcome(JudgedVerb[Procedure, tuple[procedures.ProcedureOutcomeRecorded, ...]]):
     """Record what a steered pass measured, once it was walked to its end."""
 

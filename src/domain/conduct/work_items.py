@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
 from baton.domain.kernel import Call, Query
-from baton.domain.registry import question
+from baton.domain.registry import standalone_query
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, ask, is_permitted
 from baton.domain.shared.refusals import NotFound, Refusal, kept_form
@@ -65,7 +65,7 @@ class WorkPort(Protocol):
         """Return a piece of long work with its state."""
 
 
-@question("/work-items/{work_id}", context="operation", returns=WorkView, refuses=(WorkNotFoundError,))
+@standalone_query("/work-items/{work_id}", context="operation", returns=WorkView, refuses=(WorkNotFoundError,))
 class GetWork(Query):
     """How long work stands that a request has begun: running, done with its answer, or failed with its error."""
 

@@ -202,7 +202,7 @@ class RecordedCheck(NamedTuple):
     overwritten: tuple[Distribution, ...]  # The copies with other bytes that are believed to be at its address.
 
 
-@attestation.inner(creates=True, command_name=RecordAttestation.__name__)
+@attestation.internal_command(creates=True, command_name=RecordAttestation.__name__)
 class CompleteAttestation(JudgedCreation[RecordedCheck]):
     """Record what reading a copy's bytes came to, and what follows for the copy, unless that was given up meanwhile."""
 

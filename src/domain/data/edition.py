@@ -488,7 +488,7 @@ class PublishEdition(JudgedVerb[Edition, Task | None]):
         return _work_on_edition(PUBLICATION, publication_id(edition), edition, task, call)
 
 
-@edition.inner(command_name="PublishEdition", allowed=[SEALED], gated=True)
+@edition.internal_command(command_name="PublishEdition", allowed=[SEALED], gated=True)
 class RecordEditionPublication(JudgedVerb[Edition, EditionFacts]):
     """Record the DOI that was minted for an edition, and the manifest that names it."""
 
@@ -537,7 +537,7 @@ class WithdrawEdition(JudgedVerb[Edition, Task | None]):
         return _work_on_edition(WITHDRAWAL, withdrawal_id(edition), edition, task, call, withdrawal_reason=reason)
 
 
-@edition.inner(command_name="WithdrawEdition", allowed=[PUBLISHED], records=EditionWithdrawn)
+@edition.internal_command(command_name="WithdrawEdition", allowed=[PUBLISHED], records=EditionWithdrawn)
 class RecordEditionWithdrawal(JudgedVerb[Edition, None]):
     """Record the withdrawal of an edition whose DOI is marked."""
 

@@ -244,7 +244,7 @@ class ScanFacts(NamedTuple):
     overwritten: tuple[Distribution, ...]
 
 
-@dataset.inner(creates=True, command_name="IngestScan", gated=True, refuses=[*CONTENT_REFUSALS])
+@dataset.internal_command(creates=True, command_name="IngestScan", gated=True, refuses=[*CONTENT_REFUSALS])
 class RecordScan(GivenScan, JudgedCreation[ScanFacts]):
     """Record a scan file that was read: a dataset, its first copy and its acquisition."""
 

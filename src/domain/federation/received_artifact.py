@@ -331,7 +331,7 @@ class CheckedReception(NamedTuple):
     check: ArtifactCheck | None
 
 
-@received_artifact.inner(creates=True, command_name=ReceiveArtifact.__name__, lock=RECEPTION, gated=True)
+@received_artifact.internal_command(creates=True, command_name=ReceiveArtifact.__name__, lock=RECEPTION, gated=True)
 class RecordReception(JudgedCreation[CheckedReception]):
     """Check a fetched artifact and record the verdict; the permit and the keys must stand when that is written."""
 

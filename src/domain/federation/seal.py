@@ -276,7 +276,7 @@ class SealFacts(NamedTuple):
     offline: Credential
 
 
-@seal.creation(under="facility_id", gated=True)
+@seal.creation(stream_id_field="facility_id", gated=True)
 class InitializeSeal(JudgedCreation[SealFacts]):
     """Say which two keys vouch for a facility's pointer: an online one that signs it, an offline root above that."""
 

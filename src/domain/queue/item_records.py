@@ -55,7 +55,7 @@ def hold_behind(queue: Queue, item: QueueItem, detail: str | None) -> list[Event
     return [queues.QueueHeld(reason=reason[:MAX_DETAIL], item_id=item.item_id)]
 
 
-@queue.inner()
+@queue.internal_command()
 class StartQueueItem(ItemRecord, Verb[Queue]):
     """Record that the turn of the first item has come, under which ids it is opened; refuse one whose turn it is not."""
 
@@ -90,7 +90,7 @@ class RefusalRecord(ItemRecord, JudgedVerb[Queue, HalfBegun | None]):
         return begun if opened is None else None
 
 
-@queue.inner(gated=True)
+@queue.internal_command(gated=True)
 class BlockQueueItem(RefusalRecord):
     """Record what keeps the first item from starting and may pass; one that had been started waits again, unless the queue
     is retired. Its next attempt has other ids where this one has made something."""
@@ -109,7 +109,7 @@ class BlockQueueItem(RefusalRecord):
         return [*record(queue, call, outcome), *begun.ends]
 
 
-@queue.inner(gated=True)
+@queue.internal_command(gated=True)
 class RefuseQueueItem(RefusalRecord):
     """Record that an item was refused for good, and its launch with it; hold the queue where that is wanted."""
 
@@ -122,7 +122,7 @@ class RefuseQueueItem(RefusalRecord):
         return [*record(queue, call, refused, *hold_behind(queue, item, detail)), *begun.ends, launch]
 
 
-@queue.inner()
+@queue.internal_command()
 class EndQueueItem(ItemRecord, Verb[Queue]):
     """Record that the run or procedure of an item has ended: completed, or otherwise by this code and sentence."""
 

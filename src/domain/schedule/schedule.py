@@ -341,7 +341,7 @@ class FiringRecord(Command):
         return [known, Claim(FIRINGS, firing_key(schedule.id, self.firing_id), rival)]
 
 
-@schedule.inner()
+@schedule.internal_command()
 class RecordScheduleFiring(FiringRecord, JudgedVerb[Schedule, bool]):
     """Record that a firing opened its conduct."""
 
@@ -364,7 +364,7 @@ def arranged_firing(schedule: Schedule, at: datetime, *, follows: bool = False) 
     return ArrangedLaunch(target=target, versions=versions, by=LaunchOrigin.SCHEDULE, schedule_id=schedule.id)
 
 
-@schedule.inner()
+@schedule.internal_command()
 class RecordScheduleFiringRefusal(FiringRecord, JudgedVerb[Schedule, tuple[bool, HalfBegun]]):
     """Record that a firing was refused, and its launch with it; it is not tried again, and what an earlier release has begun
     of it is aborted. Where its target has changed, the schedule is held until somebody confirms that."""
@@ -394,7 +394,7 @@ class RecordScheduleFiringRefusal(FiringRecord, JudgedVerb[Schedule, tuple[bool,
         return [*self.once(schedule, recorded, refused), *held, *begun.ends, launch]
 
 
-@schedule.inner()
+@schedule.internal_command()
 class TakeOverSchedulePause(JudgedVerb[Schedule, ScheduleEngineState | None]):
     """Hold a schedule that somebody paused in the engine, until somebody resumes it here."""
 

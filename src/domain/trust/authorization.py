@@ -60,7 +60,7 @@ class AuthzResult:
 
 
 @dataclass(frozen=True)
-class Standing:
+class PrincipalStatus:
     """What is known of a principal: its actor, if it has one, and the state of its agent."""
 
     actor: Actor | None
@@ -88,7 +88,7 @@ def deny(reason: str) -> AuthzResult:
 
 
 def judge(
-    standing: Standing,
+    standing: PrincipalStatus,
     policies: Iterable[Policy],
     principal_id: UUID,
     command_name: str,
@@ -120,7 +120,7 @@ def judge(
 
 
 def permitted_commands(
-    standing: Standing,
+    standing: PrincipalStatus,
     policies: Iterable[Policy],
     principal_id: UUID,
     conduit_id: UUID,
@@ -190,7 +190,7 @@ def reachable_commands(permitted: frozenset[str], kind: ActorKind | None, surfac
     if surface_id == NIL:
         return permitted
     reached = {operation.command_name for operation in REGISTRY if is_reachable(operation, kind, surface_id)}
-    return permitted & (reached | (REGISTRY.permissions - REGISTRY.inner))
+    return permitted & (reached | (REGISTRY.permissions - REGISTRY.internal))
 
 
 def is_reachable(operation: Operation, kind: ActorKind | None, surface_id: UUID) -> bool:
@@ -225,7 +225,7 @@ class EvaluatePolicy(Query):
         asked = (self.evaluated_principal_id, self.evaluated_command_name)
         place = (self.evaluated_conduit_id, self.evaluated_surface_id)
         groups = yield from listed_groups([policy], self.evaluated_principal_id)
-        verdict = judge(Standing(actor=None), [policy], *asked, *place, group_ids=groups)
+        verdict = judge(PrincipalStatus(actor=None), [policy], *asked, *place, group_ids=groups)
         return PolicyEvaluation(
             decision=verdict.decision,
             reason=verdict.reason,
@@ -285,5 +285,5 @@ class ListPermissions(Query):
             raise UnauthorizedError(detail, reason="permissions_of_others")
         evaluated = dict(self)
         groups = yield from listed_groups([policy], self.evaluated_principal_id)
-        commands = permitted_commands(Standing(actor=None), [policy], *evaluated.values(), group_ids=groups)
+        commands = permitted_commands(PrincipalStatus(actor=None), [policy], *evaluated.values(), group_ids=groups)
         return PermissionsView(policy_id=policy.id, permitted_commands=commands, incomplete=False, **evaluated)

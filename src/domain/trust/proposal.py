@@ -45,8 +45,8 @@ from baton.domain.trust.proposal_basis import (
     without_texts,
 )
 
-CARRIED_OUT_AS = "proposal"  # The kind of long work that a proposal is for its proposer, and of its workflow.
-APPROVED_AS = "approval"  # The kind of long work that it is for its approver.
+PROPOSER_WORK = "proposal"  # The kind of long work that a proposal is for its proposer, and of its workflow.
+APPROVER_WORK = "approval"  # The kind of long work that it is for its approver.
 ShownDigest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 OPEN_PROPOSALS = "proposal-open"  # Look-up kind: every proposal that is not closed.
 
@@ -236,7 +236,7 @@ class Proposed(AnswerForm):
     would: tuple[WouldRecord, ...]
 
 
-@proposal.inner(creates=True)
+@proposal.internal_command(creates=True)
 class OpenProposal(JudgedCreation[Sequence[Policy]]):
     """Record a command that was asked for by somebody who holds it only with approval."""
 
@@ -372,7 +372,7 @@ class ProposalAccepted(AnswerForm):
     status=200,
     returns=ProposalOutcome,
     accepted=ProposalAccepted,
-    work=APPROVED_AS,
+    work=APPROVER_WORK,
     refuses=[ProposalChangedError],
 )
 class ApproveProposal(ClosingCommand, JudgedVerb[Proposal, ApprovalFacts]):
@@ -467,7 +467,7 @@ def close_content(content: ProposalContent | None, **outcome: Any) -> Outcome:
     return [Delist(OPEN_PROPOSALS, ""), *kept]
 
 
-@proposal.inner()
+@proposal.internal_command()
 class ExpireProposal(JudgedVerb[Proposal, "ProposalContent | None"]):
     """Record that nobody approved in time; one that was approved, or is closed, stays as it is."""
 
@@ -479,7 +479,7 @@ class ExpireProposal(JudgedVerb[Proposal, "ProposalContent | None"]):
         return [ProposalExpired(), *close_content(content)] if is_due else []
 
 
-@proposal.inner()
+@proposal.internal_command()
 class RecordProposalOutcome(JudgedVerb[Proposal, "ProposalContent | None"]):
     """Record what came of an approved command, once; one that had changed meanwhile waits for approval again."""
 

@@ -29,7 +29,7 @@ from baton.domain.procedure.procedure import ListProcedures, Procedure, Procedur
 from baton.domain.queue.queue import ACTIVE, Queue, QueueHeld, QueueItemBlocked, QueueStatus
 from baton.domain.queue.views import ListQueues
 from baton.domain.recipe.plan import Plan
-from baton.domain.registry import REGISTRY, Operation, question
+from baton.domain.registry import REGISTRY, Operation, standalone_query
 from baton.domain.run.run import FAILED_RUNS, HELD, ListRuns, Run, RunAborted
 from baton.domain.safety.clearance import ClearanceStatus
 from baton.domain.safety.clearance_views import BoundRecords, ListClearances
@@ -395,7 +395,7 @@ SOURCES: dict[Source, frozenset[WaitingKind]] = {
 }  # What finds each kind.
 
 
-@question("/waiting", context="operation", returns=Page[WaitingItem], refuses=[AncestorWalkDepthExceededError])
+@standalone_query("/waiting", context="operation", returns=Page[WaitingItem], refuses=[AncestorWalkDepthExceededError])
 class ListWaiting(Query):
     """Everything that waits for a person, the newest last, with the commands that resolve it and whether you may.
 

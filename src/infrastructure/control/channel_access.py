@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from baton.application import control
 from baton.application.control import ControlError, ControlLimits, ControlNotConnectedError, Fence, Reading, ReadingKind
-from baton.application.latest_queue import LatestQueue
+from baton.application.dropping_queue import DroppingQueue
 from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality
 
 STRING, SHORT, FLOAT, ENUM, CHAR, LONG, DOUBLE = range(7)  # the protocol's numbers of its native types
@@ -112,7 +112,7 @@ class ChannelAccess:
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         channel = await self._connect_readable(address, _deadline(self._read_timeout))
-        queue = LatestQueue[ChannelSample]()
+        queue = DroppingQueue[ChannelSample]()
         end = await self._client.monitor(address, lambda sample: queue.end() if sample is None else queue.put(sample))
         try:
             async for sample in queue:

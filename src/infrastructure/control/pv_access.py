@@ -10,7 +10,7 @@ from p4p.client.asyncio import Cancelled, Context, Disconnected, RemoteError, Va
 
 from baton.application import control
 from baton.application.control import READ_TIMEOUT, ControlLimits, ControlValueCoercionError, Fence, Reading, ReadingKind
-from baton.application.latest_queue import LatestQueue
+from baton.application.dropping_queue import DroppingQueue
 from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality, sample_time
 
 DENIED = re.compile(r"permi|denied|access|authori", re.IGNORECASE)  # the protocol has no code for it
@@ -51,7 +51,7 @@ class PvAccess:
             raise control.ControlTimeoutError(f"{address} did not confirm what was written within {timeout:g} s.") from None
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
-        queue, connected = LatestQueue[Value](), False
+        queue, connected = DroppingQueue[Value](), False
 
         async def receive(event: Value | Exception) -> None:
             nonlocal connected

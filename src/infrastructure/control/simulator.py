@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from baton.application import control, plant
 from baton.application.control import Fence, Reading, ReadingKind, Timekeeper
-from baton.application.latest_queue import LatestQueue
+from baton.application.dropping_queue import DroppingQueue
 from baton.application.settings import Settings
 from baton.infrastructure.control.area_detector import Detector
 from baton.infrastructure.control.devices import DerivedSignal, Device, Motor, Noise, PlainSignal, peak, plane
@@ -95,7 +95,7 @@ class Simulator:
         self._devices: dict[str, Device] = {}
         self._disconnected: set[str] = set()
         self._faults: dict[str, tuple[SimulatedFault, Reading | None]] = {}
-        self._subscribers: dict[str, list[LatestQueue[Reading]]] = defaultdict(list)
+        self._subscribers: dict[str, list[DroppingQueue[Reading]]] = defaultdict(list)
         for address, value in (values or {}).items():
             self.add(PlainSignal(address, Reading(value=value)))
         for device in devices:
@@ -127,7 +127,7 @@ class Simulator:
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         last = self._current(address)
-        queue = LatestQueue[Reading]()
+        queue = DroppingQueue[Reading]()
         self._subscribers[address].append(queue)
         try:
             if last is not None:
@@ -250,7 +250,7 @@ class Simulator:
                 raise control.ControlTimeoutError(f"{address} did not confirm what was written within {timeout:g} s.")
             await self._time.sleep(min(POLL_SECONDS, left))
 
-    async def _wait_for_change(self, address: str, queue: LatestQueue[Reading], last: Reading | None) -> None:
+    async def _wait_for_change(self, address: str, queue: DroppingQueue[Reading], last: Reading | None) -> None:
         while not queue.has_items:
             await self._time.sleep(POLL_SECONDS)
             self._apply_new_entries()

@@ -215,20 +215,20 @@ class PostgresLedger:
         found: Mapping[str, Any] = payload
         return found
 
-    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()) -> ledger.Heard:
+    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()) -> ledger.BeatReply:
         rows = await self._rows(BEAT, {**place.model_dump(), **watch_values(watched), "effect": effect_id})
-        return ledger.Heard(True, rows[0][0]) if rows else ledger.Heard(False)
+        return ledger.BeatReply(True, rows[0][0]) if rows else ledger.BeatReply(False)
 
     async def begin_closing(
         self, procedure_id: UUID, conduct_id: UUID, watched: ledger.StreamVersions | None = ()
-    ) -> ledger.Heard:
+    ) -> ledger.BeatReply:
         values = {"procedure_id": procedure_id, "conduct_id": conduct_id, **watch_values(watched or ())}
         values["may"] = watched is not None
         async with self._store.connection(writing=True) as connection:
             if (await connection.execute(CLOSE, values)).rowcount:
-                return ledger.Heard(True)
+                return ledger.BeatReply(True)
             row = await (await connection.execute(IS_LIVE, values)).fetchone()
-        return ledger.Heard(bool(row and row[0]), moved=True)
+        return ledger.BeatReply(bool(row and row[0]), moved=True)
 
     async def mark_waiting(
         self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None

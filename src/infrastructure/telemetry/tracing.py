@@ -108,7 +108,7 @@ class CorrelatedIds(RandomIdGenerator):
         return work.int if work else super().generate_trace_id()
 
 
-class DiscreetExporter(SpanExporter):
+class RedactingExporter(SpanExporter):
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
 
@@ -150,4 +150,4 @@ def configured_tracing(settings: Settings) -> Tracing:
         exporter = ConsoleSpanExporter(out=sys.stderr, formatter=lambda span: span.to_json(indent=None) + "\n")
     else:
         exporter = import_module(OTLP_EXPORTER).OTLPSpanExporter()  # not installed everywhere
-    return Tracing(BatchSpanProcessor(DiscreetExporter(exporter)))
+    return Tracing(BatchSpanProcessor(RedactingExporter(exporter)))

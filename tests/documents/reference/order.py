@@ -3,12 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-import baton.domain.views.edge_queries
 from baton.domain.contexts import MODULES
 from baton.domain.kernel import Aggregate
 from baton.domain.registry import Operation, Registry
-
-assert baton.domain.views.edge_queries, "the operations of the edge are declared by importing it"
 
 T = TypeVar("T")
 

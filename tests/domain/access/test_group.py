@@ -149,7 +149,7 @@ class TestMembers:
         world.when(AddGroupMember(actor_id=own), on=group_id)
 
     def test_who_may_as_much_through_a_group_lists_members(self, world: World) -> None:
-        group_id, leads = define_group(world), define_group(world, "Leads")
+        group_id, leads = define_group(world), define_group(world, "EndEffect")
         define_policy(world, permitted_group_ids=[group_id], permitted_commands=["StartRun"])
         define_policy(world, permitted_group_ids=[leads], permitted_command_sets=["all"])
         world.access = Access((world.state(Group, leads),), ())

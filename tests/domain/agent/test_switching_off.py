@@ -4,7 +4,7 @@ from itertools import product
 
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.domain.trust.authorization import Standing
+from baton.domain.trust.authorization import PrincipalStatus
 from tests.support.domain.world import START, new_id
 from tests.support.tables import for_each
 
@@ -13,9 +13,9 @@ COMMANDS = sorted({command for seeded in SEEDED.values() for command in seeded.c
 STATUSES = ("Defined", "Versioned", "Suspended", "Deprecated")
 
 
-def agent_standing(status: str, *, active: bool = True) -> Standing:
+def agent_standing(status: str, *, active: bool = True) -> PrincipalStatus:
     actor = Actor(id=new_id(), created_at=START, kind=ActorKind.AGENT, active=active)
-    return Standing(actor, agent_versioned=status == "Versioned", agent_suspended=status == "Suspended")
+    return PrincipalStatus(actor, agent_versioned=status == "Versioned", agent_suspended=status == "Suspended")
 
 
 @for_each("status", STATUSES)

@@ -10,7 +10,7 @@ from typing import Any
 
 from baton.domain.conduct import ends
 from baton.domain.conduct.end_decision import EndCommand, Ending, EndRecord, after_refusal, decide_end
-from baton.domain.conduct.ends import ENDS, Leads
+from baton.domain.conduct.ends import ENDS, EndEffect
 from baton.domain.conduct.messages import (
     ConductOutcome,
     ConductVerdict,
@@ -40,7 +40,7 @@ from tests.support.domain.world import OPERATOR, START, new_id
 from tests.support.tables import for_each
 
 Followup = tuple[Any, ...] | ConductVerdict | None
-COMPLETE, HOLD, ABORT, STAY = Leads.COMPLETE, Leads.HOLD, Leads.ABORT, Leads.STAY
+COMPLETE, HOLD, ABORT, STAY = EndEffect.COMPLETE, EndEffect.HOLD, EndEffect.ABORT, EndEffect.STAY
 DECISION = new_id()
 STEP = RecipeSetpointStep(kind="setpoint", address="bl7:a", value=3)
 BROKEN = lifecycle_failure("abort", "Broken", "It broke.")
@@ -292,7 +292,9 @@ class TestWhatTheRecordShows:
             (Finish.UNKNOWN, {"failed": UNCLEAR}, ABORT),
         ],
     )
-    def test_how_a_failed_step_ends_is_decided_again(self, finish: Finish, said: dict[str, Any], leads_to: Leads) -> None:
+    def test_how_a_failed_step_ends_is_decided_again(
+        self, finish: Finish, said: dict[str, Any], leads_to: EndEffect
+    ) -> None:
         command = decide_end(record(**said), make_ending(finish, said["failed"]))
         assert isinstance(command, EndCommand)
         assert command.leads_to is leads_to
@@ -537,14 +539,14 @@ def test_whatever_comes_together_a_command_says_all_that_it_must() -> None:
         if not isinstance(command, EndCommand):
             continue
         match command.leads_to:
-            case Leads.COMPLETE:
+            case EndEffect.COMPLETE:
                 assert known.objection is None, (known, first)
                 assert known.asked is not PendingRequest.ABORT, (known, first)
                 assert command.failure == first.outcome.failure, (known, first)
-            case Leads.HOLD:
+            case EndEffect.HOLD:
                 assert command.reason, (known, first)
                 assert command.failure is not None, (known, first)
-            case Leads.ABORT:
+            case EndEffect.ABORT:
                 assert command.reason, (known, first)
                 assert (known.run in LIVE) or not known.of_run, (known, first)
             case _:

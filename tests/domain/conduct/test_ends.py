@@ -2,7 +2,15 @@
 
 from typing import Any
 
-from baton.domain.conduct.ends import ENDS, FINISHES, UNKNOWN_OUTCOMES, Leads, failure_of_end, finish_after, finish_denied
+from baton.domain.conduct.ends import (
+    ENDS,
+    FINISHES,
+    UNKNOWN_OUTCOMES,
+    EndEffect,
+    failure_of_end,
+    finish_after,
+    finish_denied,
+)
 from baton.domain.conduct.messages import UNEXPECTED_FAILURE, ConductOutcome, ConductVerdict, Finish
 from baton.domain.procedure.procedure import MODES, HoldCause
 from baton.domain.step.results import Failure
@@ -15,11 +23,11 @@ FAILED = ConductVerdict.FAILED
 CLOSING = {Finish.COMPLETED, Finish.FAILED, Finish.STOPPED, Finish.DENIED}
 """The ends at which the closing steps are walked."""
 LEADS = {
-    Leads.COMPLETE: {Finish.COMPLETED},
-    Leads.HOLD: {Finish.FAULTED, Finish.UNKNOWN, Finish.HELD, Finish.GATE_CLOSED, Finish.STOOD_DOWN},
-    Leads.ABORT: {Finish.FAILED, Finish.ABORTED, Finish.STOPPED, Finish.DENIED, Finish.CANCELLED},
-    Leads.STAY: {Finish.HALTED},
-    Leads.NOTHING: {Finish.GONE},
+    EndEffect.COMPLETE: {Finish.COMPLETED},
+    EndEffect.HOLD: {Finish.FAULTED, Finish.UNKNOWN, Finish.HELD, Finish.GATE_CLOSED, Finish.STOOD_DOWN},
+    EndEffect.ABORT: {Finish.FAILED, Finish.ABORTED, Finish.STOPPED, Finish.DENIED, Finish.CANCELLED},
+    EndEffect.STAY: {Finish.HALTED},
+    EndEffect.NOTHING: {Finish.GONE},
 }
 CAUSES = {
     Finish.FAULTED: HoldCause.STEP_FAULT,
@@ -43,7 +51,7 @@ def after_failure(command: str, failure: Failure | None, *, holds_unknown: bool 
 class TestTheTable:
     def test_it_knows_every_end(self) -> None:
         assert set(ENDS) == set(Finish)
-        assert {leads: {finish for finish, end in ENDS.items() if end.leads_to is leads} for leads in Leads} == LEADS
+        assert {leads: {finish for finish, end in ENDS.items() if end.leads_to is leads} for leads in EndEffect} == LEADS
 
     @for_each("finish", Finish)
     def test_closing_steps_are_walked_at_a_real_end_only(self, finish: Finish) -> None:
@@ -52,7 +60,7 @@ class TestTheTable:
     @for_each("finish", Finish)
     def test_what_holds_has_a_cause_and_nothing_else_has(self, finish: Finish) -> None:
         assert ENDS[finish].cause is CAUSES.get(finish)
-        assert (ENDS[finish].leads_to is Leads.HOLD) is (finish in CAUSES)
+        assert (ENDS[finish].leads_to is EndEffect.HOLD) is (finish in CAUSES)
 
     @for_each("finish", Finish)
     def test_the_service_writes_what_its_submitter_may_not_or_did_not_ask_for(self, finish: Finish) -> None:

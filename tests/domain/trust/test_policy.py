@@ -9,7 +9,7 @@ import pytest
 
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import SYSTEM_CONDUIT
-from baton.domain.trust.authorization import Standing, judge
+from baton.domain.trust.authorization import PrincipalStatus, judge
 from baton.domain.trust.conduit import ConduitDefined
 from baton.domain.trust.policy import ABOUT_OTHERS, OF_THE_PLANT, DefinePolicy, Policy, command_sets
 from baton.domain.trust.surface import SYSTEM_HTTP, SurfaceDefined, SurfaceKind
@@ -32,7 +32,7 @@ def define_policy(world: World, *sets: str, commands: tuple[str, ...] = ()) -> U
 
 
 def allows(policy: Policy, command_name: str) -> bool:
-    return judge(Standing(None), [policy], OPERATOR, command_name, SYSTEM_CONDUIT, SYSTEM_HTTP).is_allowed
+    return judge(PrincipalStatus(None), [policy], OPERATOR, command_name, SYSTEM_CONDUIT, SYSTEM_HTTP).is_allowed
 
 
 @pytest.fixture

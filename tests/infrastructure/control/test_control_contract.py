@@ -189,7 +189,7 @@ class TestFollowing:
     async def test_a_reader_that_is_far_behind_gets_the_newest_values(
         self, control: Control, plant: Plant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("baton.application.latest_queue.MOST", 2)
+        monkeypatch.setattr("baton.application.dropping_queue.MOST", 2)
         plant.set_reading(SIGNAL, Reading(value=0))
         slow, attentive = control.subscribe(SIGNAL), control.subscribe(SIGNAL)
         assert (await anext(slow)).value == (await anext(attentive)).value == 0

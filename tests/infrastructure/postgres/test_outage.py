@@ -47,9 +47,7 @@ async def is_without_sessions(connection: Connection, database: str) -> bool:
 
     A session that is just beginning shows in no list yet, but keeps its database from being renamed.
     """
-    await connection.execute(
-        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s", (database,)
-    )
+    await connection.execute("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s", (database,))
     try:
         await connection.execute(f"ALTER DATABASE {database} RENAME TO {database}_away")
     except psycopg.errors.ObjectInUse:

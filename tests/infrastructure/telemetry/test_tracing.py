@@ -24,7 +24,7 @@ from baton.cli.worker import start_unfinished
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.zone import DefineZone
-from baton.infrastructure.telemetry.tracing import DiscreetExporter, Tracing, configured_tracing
+from baton.infrastructure.telemetry.tracing import RedactingExporter, Tracing, configured_tracing
 from baton.infrastructure.temporal.engine import connect
 from tests.support.domain.world import OPERATOR, new_id
 from tests.support.waiting import until
@@ -42,7 +42,7 @@ def exporter() -> InMemorySpanExporter:
 
 @pytest.fixture
 def tracing_pipeline(exporter: InMemorySpanExporter) -> Tracing:
-    return Tracing(SimpleSpanProcessor(DiscreetExporter(exporter)))
+    return Tracing(SimpleSpanProcessor(RedactingExporter(exporter)))
 
 
 @pytest.fixture

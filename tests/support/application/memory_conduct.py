@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from baton.application.authorization import PermissiveAuthorizer, PrincipalStandings
+from baton.application.authorization import PermissiveAuthorizer, PrincipalStatuses
 from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.conduct.actions import ActionBody
@@ -21,7 +21,7 @@ from baton.application.conduct.step_effects import StepEffects
 from baton.application.conduct.step_execution import Limits, StepRunner, Worker
 from baton.application.control import Control, Timekeeper
 from baton.application.plant import ControlRoute, SimulatedMotor, Substrate
-from baton.application.ports import Authorizer, Batch, CommandResult, FoldedStanding, StreamAppend
+from baton.application.ports import Authorizer, Batch, CommandResult, JudgedPrincipal, StreamAppend
 from baton.application.unit_of_work import decode_event
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.conduct.messages import (
@@ -102,7 +102,7 @@ class WorkAttempt:
 class RevocablePermits:
     """An authorization seam that lets the service do everything, and others what was not withdrawn from them."""
 
-    standings: PrincipalStandings
+    standings: PrincipalStatuses
     withdrawn: set[str] = field(default_factory=set)
     enforced: bool = False
     """Whether who stood down is denied everything, as policies do."""
@@ -110,7 +110,7 @@ class RevocablePermits:
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
         if caller.surface_id == SYSTEM_HTTP and command_name in self.withdrawn:
             return deny("command_not_permitted")
-        if self.enforced and (objection := (await self.read_standing(caller)).objection) is not None:
+        if self.enforced and (objection := (await self.read_principal_status(caller)).objection) is not None:
             return deny(objection)
         return await PermissiveAuthorizer().authorize(caller, command_name, surface_id)
 
@@ -123,8 +123,8 @@ class RevocablePermits:
     async def access(self, caller: Caller) -> Access:
         return await PermissiveAuthorizer().access(caller)
 
-    async def read_standing(self, caller: Caller) -> FoldedStanding:
-        return await PermissiveAuthorizer(self.standings).read_standing(caller)
+    async def read_principal_status(self, caller: Caller) -> JudgedPrincipal:
+        return await PermissiveAuthorizer(self.standings).read_principal_status(caller)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class MemoryConduct:
     make_ledger: Callable[[MemoryStore, LoopTime], Ledger] = MemoryLedger
 
     def __post_init__(self) -> None:
-        self.permits = self.permits or RevocablePermits(PrincipalStandings(self.store))
+        self.permits = self.permits or RevocablePermits(PrincipalStatuses(self.store))
         self.ledger = self.make_ledger(self.store, self.time)
         self.commands = Commands(self.store, self.permits, self.time, new_id, self.ports())
         self.plans = StepPlans(self.store)

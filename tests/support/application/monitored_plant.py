@@ -12,7 +12,7 @@ from uuid import UUID
 
 import orjson
 
-from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
+from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStatuses
 from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.control import Quality, Reading
@@ -194,7 +194,7 @@ async def seeded_memory(*, enforced: bool = False) -> MemoryRecord:
     """Return a record in memory with the seeds of a deployment; `enforced` judges by policies."""
     store = MemoryStore()
     await Seeds(store, clock, new_id).plant(facility_code="facility", bootstrap_principal_id=None)
-    authorizer: Authorizer = PermissiveAuthorizer(PrincipalStandings(store))
+    authorizer: Authorizer = PermissiveAuthorizer(PrincipalStatuses(store))
     if enforced:
         authorizer = PolicyAuthorizer(store, MemoryVerdictLog(store))
     facts = {"enclosure_observation_ttl": TIME_TO_LIVE, "monitored_enclosures": (), "monitored_supplies": ()}

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from difflib import ndiff
 from pathlib import Path
 
-from tests.support.documents.fenced_blocks import ROOT, Block, Exchange, exchanges
+from tests.support.documents.fenced_blocks import ROOT, Block, CallScript, exchanges
 from tests.support.documents.printed_answers import MisfitError, Part, fit_answer, one_line, page_lines, parts_of
 from tests.support.documents.transcript_comparison import TranscriptMatch, are_alike
 from tests.support.forked_commands import forking_program
@@ -95,7 +95,7 @@ class DocumentRun:
             self.interpreter.kill()
             self.interpreter.communicate()
 
-    def wait_for_answer(self, exchange: Exchange) -> str:
+    def wait_for_answer(self, exchange: CallScript) -> str:
         """Return what a command prints; a request that only reads is repeated until its answer is the one that is shown."""
         if not exchange.answer or is_changing(exchange.command):
             return self.answer_to(exchange.command)

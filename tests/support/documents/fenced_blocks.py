@@ -80,14 +80,14 @@ def prose_of(page: Path, *, with_drawings: bool = True) -> str:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class CallScript:
     """A command as it is typed and what the document says that it answers."""
 
     command: str
     answer: str
 
 
-def exchanges(block: Block) -> Iterator[Exchange]:
+def exchanges(block: Block) -> Iterator[CallScript]:
     """The commands of a console block; one goes on in the next line while a quotation is open or after a backslash."""
     lines = list(block.lines)
     while lines:
@@ -99,7 +99,7 @@ def exchanges(block: Block) -> Iterator[Exchange]:
             command += "\n" + lines.pop(0)
         answer = list(answer_lines(lines))
         del lines[: len(answer)]
-        yield Exchange(command, "\n".join(answer))
+        yield CallScript(command, "\n".join(answer))
 
 
 def answer_lines(lines: Sequence[str]) -> Iterator[str]:

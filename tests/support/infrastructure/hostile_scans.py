@@ -74,7 +74,7 @@ def garbled_files(whole: bytes) -> Iterator[HostileScan]:
 
 
 def exchange_with(change: Callable[[h5py.File], object]) -> Write:
-    """Return what writes a Data Exchange file and then changes it."""
+    """Return what writes a Data CallScript file and then changes it."""
     return partial(_write_changed, base=write_data_exchange, change=change)
 
 

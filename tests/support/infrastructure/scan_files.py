@@ -23,7 +23,7 @@ def write_data_exchange(
     commanded: Mapping[str, Any] | None = None,
     frame: tuple[int, int] = (2, 2),
 ) -> Path:
-    """Write a file in the Data Exchange layout; its frames are declared, and not written."""
+    """Write a file in the Data CallScript layout; its frames are declared, and not written."""
     theta = numpy.linspace(0, 180, projections) if angles is None else angles
     with h5py.File(path, "w") as file:
         for name, count in (("data", projections), ("data_white", flats), ("data_dark", darks)):

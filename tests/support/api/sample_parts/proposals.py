@@ -11,7 +11,7 @@ from uuid import UUID
 
 import httpx
 
-from baton.application.authorization import PermissiveAuthorizer, PrincipalStandings
+from baton.application.authorization import PermissiveAuthorizer, PrincipalStatuses
 from baton.application.caller import Caller
 from baton.domain.kernel import NIL, Command
 from baton.domain.trust.authorization import ApprovalRequiredError
@@ -46,7 +46,7 @@ async def propose(api: Api, ids: Ids, command: Command, target_id: str, *, by: s
     """Propose a command as somebody who holds it only with the approval of the caller, and return the proposal's id."""
     needed = ApprovalRequiredError.for_command(type(command).__name__, (UUID(ids["approval_policy_id"]),))
     caller = Caller(UUID(by), SYSTEM_HTTP, new_id())
-    permissive = PermissiveAuthorizer(PrincipalStandings(api.runtime.store))
+    permissive = PermissiveAuthorizer(PrincipalStatuses(api.runtime.store))
     commands = replace(api.runtime.commands, authorizer=permissive)
     result = await commands.propose(command, caller, needed, UUID(target_id), None)
     assert result.body is not None

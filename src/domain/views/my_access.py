@@ -1,22 +1,15 @@
-"""The queries that belong to no aggregate: the event log as callers may read it, and what a caller itself may do."""
+"""What the caller itself may do, and through which groups and policies."""
 
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import ClassVar
 from uuid import UUID
-
-from pydantic import Field
 
 from baton.domain.access.actor import Actor, ActorKind, names_of
 from baton.domain.access.group import Group
-from baton.domain.kernel import Call, IdSet, NamesOnRequest, Query, SortedSet, Value
-from baton.domain.registry import question
-from baton.domain.shared.event_view import EventView
-from baton.domain.shared.listing import Order, Page
-from baton.domain.shared.reads import Reads, ask, find, permitted_commands
+from baton.domain.kernel import Call, IdSet, Query, SortedSet, Value
+from baton.domain.registry import standalone_query
+from baton.domain.shared.reads import Reads, find, permitted_commands
 from baton.domain.trust.authorization import Access, own_access, reachable_commands
 from baton.domain.trust.policy import NOT_ENFORCED, Policy, policies_enforced
-
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Position = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class OwnGroup(Value):
@@ -55,44 +48,7 @@ class AccessView(Value):
     remark: str | None
 
 
-class EventFilter(Query):
-    """Which events of the log are wanted, behind which position."""
-
-    after: Position | None = None
-    stream_type: tuple[Name, ...] = ()
-    event_type: tuple[Name, ...] = ()
-
-
-@question("/events", context="edge", returns=Page[EventView])
-class ListEvents(EventFilter, NamesOnRequest):
-    """Every committed event after a position, in commit-safe order or the newest first.
-
-    Lists of steps are referred to: the address that shows the whole event stands in their place.
-    """
-
-    limit: Annotated[int, Field(ge=1, le=100)] = 50
-    cursor: Name | None = None
-    order: Order = Order.ASC
-    payloads: bool = True
-    max_bytes: Annotated[int, Field(ge=1024, le=2**24)] | None = None
-
-    def answer(self, call: Call) -> Reads[Page[dict[str, Any]]]:
-        return (yield from ask(EventPort.event_page, call, self))
-
-
-class EventPort(Protocol):
-    """Reads the log as its callers may."""
-
-    async def event_page(self, call: Call, query: ListEvents) -> Page[dict[str, Any]]:
-        """Return the events of the log that the caller may read."""
-
-
-@question("/events/stream", context="edge", returns=None, mcp=False)
-class StreamEvents(EventFilter):
-    """Every committed event after a position, as it happens (server-sent events); resumable without loss or repeat."""
-
-
-@question("/me", context="edge", returns=AccessView, open=True)
+@standalone_query("/me", context="edge", returns=AccessView, open=True)
 class GetMyAccess(Query):
     """Who I am to the service, and every command that a call of mine can reach on this surface."""
 

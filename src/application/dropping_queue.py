@@ -10,7 +10,7 @@ T = TypeVar("T")
 MOST = 256  # items that wait for a reader; of more, the oldest are dropped
 
 
-class LatestQueue(Generic[T]):
+class DroppingQueue(Generic[T]):
     """Items for one reader, in order; an item replaces an unread one before it that is `alike`. The end comes last, once."""
 
     def __init__(self, alike: Callable[[T, T], bool] = lambda unread, item: False) -> None:

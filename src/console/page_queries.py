@@ -1,4 +1,4 @@
-"""The desk: what the loader of a region works with. It asks the service as the person who looks, once for each question."""
+"""What the loader of a region asks the service, as the person who looks and once for each question."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ def query_named(name: str) -> type[Query]:
 
 
 @dataclass(frozen=True)
-class HouseRules:
+class DeploymentRules:
     """What pages must know of the deployment's settings to say what counts here."""
 
     policies_enforced: bool = False
@@ -56,14 +56,14 @@ class HouseRules:
     monitored_seconds: int = 10  # the same, of one that the service's own monitor watches
 
     @classmethod
-    def of(cls, settings: Settings) -> "HouseRules":
+    def of(cls, settings: Settings) -> "DeploymentRules":
         """Return the rules that these settings make."""
         seconds = settings.enclosure_observation_ttl_seconds, settings.monitored_permit_ttl_seconds
         return cls(settings.enforced, settings.four_eyes, *seconds)
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldPermissions:
     """The permissions of somebody: what they may do at once, and what becomes a proposal when they do it."""
 
     at_once: frozenset[str] = frozenset()
@@ -71,12 +71,12 @@ class Held:
 
 
 @dataclass
-class Desk:
+class PageQueries:
     """The questions of one rendering, as one person; the same question is asked once."""
 
     service: Service
     caller: Caller
-    held: Held
+    held: HeldPermissions
     zone: ZoneInfo
     now: datetime
     path: Mapping[str, str] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Desk:
     position: int = 0  # lists show everything up to this place of the log
     recorded: bool = True  # whether each question is a verdict on record; a rendering that repeats itself is not
     facility: str = ""
-    rules: HouseRules = HouseRules()
+    rules: DeploymentRules = DeploymentRules()
     health: "ServiceHealth | None" = None
     _answers: dict[Any, "asyncio.Task[Any]"] = field(default_factory=dict)
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))

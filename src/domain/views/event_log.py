@@ -1,0 +1,51 @@
+"""The event log as callers may read it: in pages, and as it grows."""
+
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field
+
+from baton.domain.kernel import Call, NamesOnRequest, Query
+from baton.domain.registry import standalone_query
+from baton.domain.shared.event_view import EventView
+from baton.domain.shared.listing import Order, Page
+from baton.domain.shared.reads import Reads, ask
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Position = Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
+class EventFilter(Query):
+    """Which events of the log are wanted, behind which position."""
+
+    after: Position | None = None
+    stream_type: tuple[Name, ...] = ()
+    event_type: tuple[Name, ...] = ()
+
+
+@standalone_query("/events", context="edge", returns=Page[EventView])
+class ListEvents(EventFilter, NamesOnRequest):
+    """Every committed event after a position, in commit-safe order or the newest first.
+
+    Lists of steps are referred to: the address that shows the whole event stands in their place.
+    """
+
+    limit: Annotated[int, Field(ge=1, le=100)] = 50
+    cursor: Name | None = None
+    order: Order = Order.ASC
+    payloads: bool = True
+    max_bytes: Annotated[int, Field(ge=1024, le=2**24)] | None = None
+
+    def answer(self, call: Call) -> Reads[Page[dict[str, Any]]]:
+        return (yield from ask(EventPort.event_page, call, self))
+
+
+class EventPort(Protocol):
+    """Reads the log as its callers may."""
+
+    async def event_page(self, call: Call, query: ListEvents) -> Page[dict[str, Any]]:
+        """Return the events of the log that the caller may read."""
+
+
+@standalone_query("/events/stream", context="edge", returns=None, mcp=False)
+class StreamEvents(EventFilter):
+    """Every committed event after a position, as it happens (server-sent events); resumable without loss or repeat."""
