@@ -33,13 +33,8 @@ NO_VERB = "no command changes it; define another under a new name and retire thi
 
 
 class CapabilitySection(Section[CapabilityEntry]):
-    section, label, lists, gets, id_name = (
-        "capabilities",
-        "capability",
-        "list_capabilities",
-        "get_capability",
-        "capability_id",
-    )
+    section, label, id_name = "capabilities", "capability", "capability_id"
+    lists, gets = "list_capabilities", "get_capability"
     told_by = ("code", "name")
     nullable = frozenset({"description", "parameters_schema"})
     creates, retires = "define_capability", "deprecate_capability"
