@@ -13,7 +13,7 @@ from uuid import UUID
 
 from baton.beamline.changes import ChangePlan, ThingChange
 from baton.beamline.kinds import KINDS
-from baton.beamline.kinds.kind import Now, Pin, Ref, Update
+from baton.beamline.kinds.kind import IssueTime, Pin, Ref, Update
 from baton.beamline.reading import BeamlineFileError
 from baton.beamline.record import ALL_KINDS, AT_ONCE, BeamlineRecord, Key
 from baton.client import Baton
@@ -133,7 +133,7 @@ class PlanApplication:
             case Pin(assembly):
                 view = self.client.call("get_assembly", assembly_id=self.resolve_argument(assembly))
                 return view.content_hash
-            case Now():
+            case IssueTime():
                 return datetime.now(UTC)
             case Mapping():
                 return {name: self.resolve_argument(one) for name, one in value.items()}

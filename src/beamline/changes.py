@@ -3,7 +3,7 @@
 import difflib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from baton.beamline.file import SECTIONS, AssetEntry
@@ -143,7 +143,7 @@ def with_default_facility(things: Iterable[WantedThing], facility: str | None) -
         if names_one and thing.entry.facility is None and facility is not None:
             entry = thing.entry.model_copy(update={"facility": facility})
             texts = thing.texts if thing.section == "assets" else KINDS[thing.section].texts(entry)
-            yield WantedThing(thing.section, texts[-1], texts, entry, thing.place, thing.parent)
+            yield replace(thing, key=texts[-1], texts=texts, entry=entry)
         else:
             yield thing
 
@@ -186,9 +186,7 @@ def resolve(things: list[WantedThing], record: BeamlineRecord) -> list[WantedThi
             else:
                 faults.append(f"{thing.place}: {name}: {reference_fault(sections, text, keys, index, record)}")
                 replaced[sections, text] = text
-        entry = rewrite(thing.entry, replaced)
-        own = {name: getattr(thing, name) for name in ("section", "key", "texts", "place", "parent")}
-        found.append(WantedThing(**own, entry=entry))
+        found.append(replace(thing, entry=rewrite(thing.entry, replaced)))
     if faults:
         raise BeamlineFileError(faults)
     return found

@@ -3,7 +3,7 @@ not possible, 2 differences in `diff`."""
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -212,12 +212,7 @@ def refuse_files(error: BeamlineFileError) -> int:
 def progress(title: str, total: int) -> Iterator[Advance]:
     """Draw a bar on a terminal while commands are given."""
     console = Console(stderr=True, emoji=False)
-    columns: Iterable[TextColumn | BarColumn | MofNCompleteColumn | TimeRemainingColumn] = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal or total < 2) as bar:
         task = bar.add_task(title, total=total)
         yield lambda count: bar.advance(task, count)

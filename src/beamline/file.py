@@ -2,7 +2,7 @@
 assets by path (`hutch-b/tomography/rotary`), never by id. A field that is left out is left alone on the record."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, JsonValue
 
@@ -443,23 +443,5 @@ class BeamlineFile(Value):
 
 
 SECTIONS: dict[str, type[FileEntry]] = {
-    "facilities": FacilityEntry,
-    "enclosures": EnclosureEntry,
-    "roles": RoleEntry,
-    "families": FamilyEntry,
-    "models": VendorModelEntry,
-    "assemblies": AssemblyEntry,
-    "assets": AssetEntry,
-    "supplies": SupplyEntry,
-    "capabilities": CapabilityEntry,
-    "methods": MethodEntry,
-    "practices": PracticeEntry,
-    "plans": PlanEntry,
-    "recipes": RecipeEntry,
-    "actors": ActorEntry,
-    "agents": AgentEntry,
-    "groups": GroupEntry,
-    "policies": PolicyEntry,
-    "schedules": ScheduleEntry,
-    "clearances": ClearanceEntry,
+    name: get_args(info.annotation)[0] for name, info in BeamlineFile.model_fields.items() if info.default == ()
 }  # In the order in which one can refer to another.

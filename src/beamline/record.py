@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from baton.beamline.file import SECTIONS, FileEntry, RefersTo
 from baton.beamline.kinds import KINDS
-from baton.beamline.kinds.kind import Names, RecordedThing, ReferredKind, UnnamedError, nested_forms, part, suffixes
+from baton.beamline.kinds.kind import Names, RecordedThing, ReferredSection, UnnamedError, nested_forms, part, suffixes
 from baton.beamline.kinds.lookups import LOOKUPS
 from baton.client import Baton
 from baton.client.answers import ServiceAnswer
@@ -22,7 +22,7 @@ from baton.client.refusals import Forbidden
 from baton.domain.contexts import REGISTRY
 from baton.domain.facility.facility import FacilityKind, FacilityStatus
 
-ALL_KINDS: dict[str, ReferredKind[Any]] = {**LOOKUPS, **KINDS}
+ALL_KINDS: dict[str, ReferredSection[Any]] = {**LOOKUPS, **KINDS}
 AT_ONCE = 8  # requests under way at the same time
 ASSETS_AT_ONCE = 250  # assets that one request reads whole
 FIRST_START_SECONDS = 15.0  # how long a service that has just begun may take to fill its lists

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from baton.client.connection import DEFAULT_URL, STREAM_TIMEOUT, connection_options, loss_of, response_of
-from baton.client.exchanges import CallScript, ClientSession, NoAnswer, Wait
+from baton.client.exchanges import CallScript, ClientSession, NoAnswer, Wait, only_result
 from baton.client.index import OPERATIONS, OperationEntry
 from baton.client.operations import AsyncOperations
 from baton.client.requests import HttpRequest, HttpResponse
@@ -47,35 +47,18 @@ class AsyncBaton(AsyncOperations):
 
     async def carry_out(self, exchange: CallScript[T]) -> T:
         """Carry out an exchange to its end."""
-        reply: HttpResponse | NoAnswer | None = None
-        while True:
-            try:
-                step = exchange.send(reply)
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
-            match step:
-                case Wait(seconds):
-                    await asyncio.sleep(seconds)
-                    reply = None
-                case HttpRequest():
-                    reply = await self._send(step)
+        [result] = [one async for one in self.follow(only_result(exchange))]
+        return result  # type: ignore[no-any-return]
 
     def every(self, name: str, /, **filters: Any) -> AsyncIterator[Any]:
         """Yield every item of a list, page by page."""
         return self.every_item(OPERATIONS[name], filters)
 
-    async def every_item(
+    def every_item(
         self, operation: OperationEntry, filters: Mapping[str, Any], present: Callable[[Any], Any] | None = None
     ) -> AsyncIterator[Any]:
         """Yield every item of a list, page by page, as this function presents it."""
-        wanted: dict[str, Any] = {"limit": 100, **filters}
-        while True:
-            page = await self.invoke(operation, wanted)
-            for item in page.items:
-                yield item if present is None else present(item)
-            if page.next_cursor is None:
-                return
-            wanted["cursor"] = page.next_cursor
+        return self.follow(self.session.items(operation, filters, present))
 
     def follow_events(self, **filters: Any) -> "AsyncIterator[EventView]":
         """Yield every committed event behind the position `after`, or from now on, as it happens, without end."""
@@ -86,7 +69,8 @@ class AsyncBaton(AsyncOperations):
         return AsyncWatch(self, frames, work, display)
 
     async def follow(self, watching: Any) -> AsyncIterator[Any]:
-        """Yield the frames of work that is watched."""
+        """Carry out a script, and yield what is neither a request nor a pause: the frames of work that is watched, the items
+        of a list, the result of an exchange."""
         reply: Any = None
         stream: httpx.Response | None = None
         try:

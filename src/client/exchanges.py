@@ -2,7 +2,7 @@
 its own writes. An exchange is a generator that yields requests and pauses, so that both kinds of client share every line."""
 
 import random
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, TypeVar
@@ -107,25 +107,42 @@ class ClientSession:
             listing = list_operation(aggregate)
             rows = yield from self.rows(listing, {"name": name})
             if not rows:
-                like = yield from self.rows(listing, {"q": name[:100], "limit": 5}, pages=1)
-                raise UnknownNameError(aggregate.label, name, [getattr(row, aggregate.name_field or "") for row in like])
+                like = yield from self.call(listing, {"limit": 5, "q": name[:100]})
+                known_names = [getattr(row, aggregate.name_field or "") for row in like.items]
+                raise UnknownNameError(aggregate.label, name, known_names)
             if len(rows) > 1:
                 candidates = {str(getattr(row, aggregate.id_name)): describe_row(row, aggregate) for row in rows}
                 raise AmbiguousNameError(aggregate.label, name, candidates)
             self.names[known] = getattr(rows[0], aggregate.id_name)
         return self.names[known]
 
-    def rows(self, operation: OperationEntry, filters: Mapping[str, Any], pages: int | None = None) -> CallScript[list[Any]]:
-        """Return the items of a list, all of them or those of the first pages."""
+    def rows(self, operation: OperationEntry, filters: Mapping[str, Any]) -> CallScript[list[Any]]:
+        """Return the items of a list, all pages of it."""
         items: list[Any] = []
-        cursor: dict[str, str] = {}
+        wanted: dict[str, Any] = {"limit": 100, **filters}
         while True:
-            page = yield from self.call(operation, {"limit": 100, **filters, **cursor})
+            page = yield from self.call(operation, wanted)
             items += page.items
-            pages = None if pages is None else pages - 1
-            if page.next_cursor is None or pages == 0:
+            if page.next_cursor is None:
                 return items
-            cursor = {"cursor": page.next_cursor}
+            wanted["cursor"] = page.next_cursor
+
+    def items(
+        self, operation: OperationEntry, filters: Mapping[str, Any], present: Callable[[Any], Any] | None = None
+    ) -> Generator[Any, Any, None]:
+        """Yield every item of a list, page by page, as this function presents it."""
+        wanted: dict[str, Any] = {"limit": 100, **filters}
+        while True:
+            page = yield from self.call(operation, wanted)
+            yield from page.items if present is None else map(present, page.items)
+            if page.next_cursor is None:
+                return
+            wanted["cursor"] = page.next_cursor
+
+
+def only_result(exchange: CallScript[T]) -> Generator[Any, Any, None]:
+    """Yield the result of an exchange behind its requests."""
+    yield (yield from exchange)
 
 
 def comes_again(response: HttpResponse) -> bool:

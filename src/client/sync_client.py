@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from baton.client.connection import DEFAULT_URL, STREAM_TIMEOUT, connection_options, loss_of, response_of
-from baton.client.exchanges import CallScript, ClientSession, NoAnswer, Wait
+from baton.client.exchanges import CallScript, ClientSession, NoAnswer, Wait, only_result
 from baton.client.index import OPERATIONS, OperationEntry
 from baton.client.operations import Operations
 from baton.client.requests import HttpRequest, HttpResponse
@@ -45,18 +45,8 @@ class Baton(Operations):
 
     def carry_out(self, exchange: CallScript[T]) -> T:
         """Carry out an exchange to its end."""
-        reply: HttpResponse | NoAnswer | None = None
-        while True:
-            try:
-                step = exchange.send(reply)
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
-            match step:
-                case Wait(seconds):
-                    time.sleep(seconds)
-                    reply = None
-                case HttpRequest():
-                    reply = self._send(step)
+        [result] = self.follow(only_result(exchange))
+        return result  # type: ignore[no-any-return]
 
     def every(self, name: str, /, **filters: Any) -> Iterator[Any]:
         """Yield every item of a list, page by page."""
@@ -66,13 +56,7 @@ class Baton(Operations):
         self, operation: OperationEntry, filters: Mapping[str, Any], present: Callable[[Any], Any] | None = None
     ) -> Iterator[Any]:
         """Yield every item of a list, page by page, as this function presents it."""
-        wanted: dict[str, Any] = {"limit": 100, **filters}
-        while True:
-            page = self.invoke(operation, wanted)
-            yield from page.items if present is None else map(present, page.items)
-            if page.next_cursor is None:
-                return
-            wanted["cursor"] = page.next_cursor
+        return self.follow(self.session.items(operation, filters, present))
 
     def follow_events(self, **filters: Any) -> "Iterator[EventView]":
         """Yield every committed event behind the position `after`, or from now on, as it happens, without end."""
@@ -83,7 +67,8 @@ class Baton(Operations):
         return Watch(self, frames, work, display)
 
     def follow(self, watching: Any) -> Iterator[Any]:
-        """Yield the frames of work that is watched."""
+        """Carry out a script, and yield what is neither a request nor a pause: the frames of work that is watched, the items
+        of a list, the result of an exchange."""
         reply: Any = None
         stream: httpx.Response | None = None
         try:

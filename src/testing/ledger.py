@@ -59,7 +59,12 @@ class MemoryLedger:
         return (progress.phase == ConductPhase.CLOSING) is place.closing and (request.first or self._has_passed(before))
 
     async def was_begun_before(self, place: StepPlace) -> bool:
-        return self._begun_before(place)
+        rows = [row for row in self._activities() if row.mark is not None and row.procedure_id == place.procedure_id]
+        others = [row for row in rows if row.conduct_id != place.conduct_id and row.payload["result"] != SKIPPED]
+        at_step = [row for row in others if row.step_index == place.step_index and not row.closing]
+        undone = {place_of(row) for row in at_step if row.mark == Mark.VERDICT and row.payload["result"] == "not_done"}
+        at_step = [row for row in at_step if place_of(row) not in undone]
+        return any(row.step_kind in (StepKind.ACTION, StepKind.COMPUTE) for row in at_step)
 
     async def count_takeover(self, conduct_id: UUID) -> None:
         opened = self._store.rows[OpenedConduct.relation, conduct_id]
@@ -183,14 +188,6 @@ class MemoryLedger:
     def _rows_at(self, place: StepPlace) -> list[Activity]:
         rows = [row for row in self._rows(place.conduct_id) if place_of(row) == place]
         return sorted(rows, key=lambda row: row.attempt or 0)
-
-    def _begun_before(self, place: StepPlace) -> bool:
-        rows = [row for row in self._activities() if row.mark is not None and row.procedure_id == place.procedure_id]
-        others = [row for row in rows if row.conduct_id != place.conduct_id and row.payload["result"] != SKIPPED]
-        at_step = [row for row in others if row.step_index == place.step_index and not row.closing]
-        undone = {place_of(row) for row in at_step if row.mark == Mark.VERDICT and row.payload["result"] == "not_done"}
-        at_step = [row for row in at_step if place_of(row) not in undone]
-        return any(row.step_kind in (StepKind.ACTION, StepKind.COMPUTE) for row in at_step)
 
     def _silence(self, procedure_id: UUID, rows: Sequence[Activity], now: datetime) -> float | None:
         last = next((row.event_id for row in reversed(rows) if row.mark == Mark.IN_FLIGHT), None)

@@ -13,12 +13,12 @@ from baton.beamline.kinds.equipment import (
     RoleSection,
     SupplySection,
 )
-from baton.beamline.kinds.kind import Kind
+from baton.beamline.kinds.kind import Section
 from baton.beamline.kinds.people import ActorSection, AgentSection, GroupSection, PolicySection, ScheduleSection
 from baton.beamline.kinds.recipes import CapabilitySection, MethodSection, PlanSection, PracticeSection, RecipeSection
 
 ASSETS = AssetSection()
-KINDS: dict[str, Kind[Any]] = {
+KINDS: dict[str, Section[Any]] = {
     kind.section: kind
     for kind in (
         *(FacilitySection(), EnclosureSection(), RoleSection(), FamilySection(), ModelSection(), AssemblySection(), ASSETS),

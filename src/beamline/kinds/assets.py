@@ -6,16 +6,13 @@ from typing import Any
 from baton.beamline.file import AssetEntry
 from baton.beamline.kinds.kind import (
     REASON,
-    Kind,
     Names,
     Obstacle,
     RecordedThing,
     Ref,
+    Section,
     Step,
     Update,
-    given,
-    members_changed,
-    merge_patch_to,
     plain,
     ref,
     refs,
@@ -25,7 +22,6 @@ from baton.beamline.kinds.kind import (
 from baton.domain.equipment.asset import AssetTier
 from baton.domain.equipment.values import NO_LIMITS, value_field
 
-FIXED = ("tier", "facility", "model", "controller", "drawing")
 MOVES = {
     ("Commissioned", "Active"): ("activate_asset",),
     ("Commissioned", "Maintenance"): ("activate_asset", "enter_asset_maintenance"),
@@ -34,80 +30,48 @@ MOVES = {
 }
 
 
-class AssetSection(Kind[AssetEntry]):
+class AssetSection(Section[AssetEntry]):
     """The assets; their texts are the ends of their paths, which `record` and `changes` work out from the trees."""
 
     section, label, lists, id_name, axis = "assets", "asset", "list_assets", "asset_id", "lifecycle"
     nullable = frozenset({"enclosure", "partition_rule", "drawing", "model", "controller"})
-
-    def identity(self, row: Any, names: Names) -> AssetEntry:
-        return AssetEntry(name=row.name)
+    domain_names = {
+        "families": "family_ids",
+        "enclosure": "located_in_enclosure_id",
+        "model": "model_id",
+        "controller": "controller_id",
+        "identifiers": "alternate_identifiers",
+    }
+    creates = "register_asset"
+    later = {"ports": (), "settings": {}, "signal_limits": {}, "partition_rule": None, "lifecycle": "Commissioned"}
+    unrecorded = frozenset({"formerly", "children"})
+    fixed = ("tier", "facility", "model", "controller", "drawing")
+    why_fixed = "no command changes it; register another asset and retire this one"
 
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> AssetEntry:
-        lifecycle = str(view.lifecycle)
-        return AssetEntry(
-            name=view.name,
-            tier=view.tier,
-            families=names.keys(view.family_ids),
-            identifiers=view.alternate_identifiers,
-            owners=view.owners,
-            ports=view.ports,
-            settings=dict(view.settings),
-            signal_limits=dict(view.signal_limits),
-            lifecycle=lifecycle,  # type: ignore[arg-type]
-            **given(
-                facility=view.facility_code,
-                enclosure=names.optional(view.located_in_enclosure_id),
-                model=names.optional(view.model_id),
-                controller=names.optional(view.controller_id),
-                drawing=view.drawing,
-                partition_rule=view.partition_rule,
-            ),
-        )
+        return self.read_entry(view, names, lifecycle=str(view.lifecycle))
 
     def creation(self, entry: AssetEntry) -> tuple[str, dict[str, Any]]:
         """Return the registration of an asset; `changes` adds its parent."""
-        return "register_asset", given(
-            name=entry.name,
-            tier=entry.tier or (AssetTier.UNIT if entry.facility else AssetTier.DEVICE),
-            facility_code=entry.facility,
-            family_ids=refs("families", entry.families) or None,
-            model_id=ref("models", entry.model),
-            controller_id=ref("assets", entry.controller),
-            located_in_enclosure_id=ref("enclosures", entry.enclosure),
-            drawing=plain(entry.drawing),
-            alternate_identifiers=plain(entry.identifiers),
-            owners=plain(entry.owners),
-        )
-
-    def initial(self, entry: AssetEntry) -> AssetEntry:
-        bare: dict[str, Any] = {
-            "ports": (),
-            "settings": {},
-            "signal_limits": {},
-            "partition_rule": None,
-            "lifecycle": "Commissioned",
-        }
-        return entry.model_copy(update=bare)
+        tier = entry.tier or (AssetTier.UNIT if entry.facility else AssetTier.DEVICE)
+        return self.creates, self.arguments(entry, tier=tier, families=refs("families", entry.families) or None)
 
     def differences(self, old: AssetEntry, new: AssetEntry, view: Any) -> Iterator[Step]:
-        yield from self.fixed_fields(old, new, FIXED, "no command changes it; register another asset and retire this one")
+        yield from self.fixed_fields(old, new)
         if self.differs(old, new, "enclosure"):
             place = {"located_in_enclosure_id": ref("enclosures", new.enclosure), "reason": REASON}
             yield Update("relocate_asset", place, shown_change("enclosure", old.enclosure, new.enclosure))
-        more, fewer = members_changed(old.families, new.families) if self.asks(new, "families") else ([], [])
+        more, fewer = self.gained_and_lost(old, new, "families")
         declared = frozenset() if view is None else view.model_families
         yield from (Update("add_asset_family", {"family_id": Ref("families", one)}, f"family {one}") for one in more)
-        yield from self.members(old, new, "identifiers", "alternate_identifier", lambda one: plain(one), ("kind", "value"))
-        if self.asks(new, "settings") and (patch := merge_patch_to(old.settings or {}, new.settings or {})):
-            sentence = shown_change("settings", {name: (old.settings or {}).get(name) for name in patch}, patch)
-            yield Update("update_asset_settings", {"settings_patch": patch}, sentence)
+        yield from self.members(old, new, "identifiers", "alternate_identifier", plain, ("kind", "value"))
+        yield from self.patch("update_asset_settings", old, new, "settings")
         yield from (
             Update("remove_asset_family", {"family_id": Ref("families", one)}, f"family {one} no longer")
             for one in fewer
             if one not in declared
         )
-        yield from self.members(old, new, "owners", "owner", lambda one: plain(one), ("name",))
+        yield from self.members(old, new, "owners", "owner", plain, ("name",))
         yield from self.members(old, new, "ports", "port", port_fields, ("port_name",))
         yield from self.limits(old, new)
         if self.differs(old, new, "partition_rule"):
@@ -121,9 +85,7 @@ class AssetSection(Kind[AssetEntry]):
         self, old: AssetEntry, new: AssetEntry, name: str, verb: str, form: Any, key: tuple[str, ...]
     ) -> Iterator[Step]:
         """Yield what a list of parts gains and loses, by a pair of verbs; what is lost goes first."""
-        if not self.asks(new, name):
-            return
-        added, removed = members_changed(getattr(old, name), getattr(new, name))
+        added, removed = self.gained_and_lost(old, new, name)
         for one in removed:
             own = {field: value for field, value in form(one).items() if field in key}
             yield Update(f"remove_asset_{verb}", own, f"{verb} {' '.join(map(str, own.values()))} no longer")

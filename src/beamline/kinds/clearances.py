@@ -6,36 +6,38 @@ from typing import Any
 from baton.beamline.file import ClearanceEntry, OutsideReference
 from baton.beamline.kinds.kind import (
     REASON,
-    Kind,
+    IssueTime,
     Names,
-    Now,
     Obstacle,
     RecordedThing,
     Ref,
+    Section,
     Step,
     UnnamedError,
     Update,
-    given,
     path_of,
     shown_change,
 )
 
 COURSE = ("Defined", "Submitted", "UnderReview", "Approved", "Active")  # The states on the way into force.
-FIXED = (
-    *("template", "assets", "external", "risk_band", "external_id", "external_id_scheme"),
-    *("valid_from", "valid_until"),
-)
 
 
-class ClearanceSection(Kind[ClearanceEntry]):
+class ClearanceSection(Section[ClearanceEntry]):
     section, label, lists, gets, id_name = "clearances", "clearance", "list_clearances", "get_clearance", "clearance_id"
     retired = frozenset({"Expired", "Rejected", "Superseded"})
+    told_by = ("title", "facility")
+    domain_names = {"template": "template_id"}
+    creates = "register_clearance"
+    later = {"in_force": False}
+    unrecorded = frozenset({"reviewer_role"})
+    fixed = (
+        *("template", "assets", "external", "risk_band", "external_id", "external_id_scheme"),
+        *("valid_from", "valid_until"),
+    )
+    why_fixed = "a form is never edited; amend it, and have the new one reviewed"
 
     def texts(self, entry: ClearanceEntry) -> tuple[str, ...]:
         return path_of(entry.title), path_of(entry.facility, entry.title)
-
-    def identity(self, row: Any, names: Names) -> ClearanceEntry:
-        return ClearanceEntry.model_construct(title=row.title, facility=row.facility_code)
 
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> ClearanceEntry:
         if view.declarations:
@@ -44,50 +46,28 @@ class ClearanceSection(Kind[ClearanceEntry]):
         if kinds:
             raise UnnamedError(f"it covers a {' and a '.join(sorted(kinds))}, which a file does not name")
         outside = (one for one in view.bindings if one.kind == "External")
-        return ClearanceEntry(
-            title=view.title,
-            template=names.key(view.template_id),
-            facility=view.facility_code,
+        return self.read_entry(
+            view,
+            names,
             assets=names.keys(one.id for one in view.bindings if one.kind == "Asset"),
             external=tuple(OutsideReference(scheme=one.scheme, value=one.value) for one in outside),
             in_force=str(view.status) == "Active",
-            **given(
-                risk_band=view.risk_band,
-                external_id=view.external_id,
-                external_id_scheme=view.external_id_scheme,
-                valid_from=view.valid_from,
-                valid_until=view.valid_until,
-            ),
         )
 
     def creation(self, entry: ClearanceEntry) -> tuple[str, dict[str, Any]]:
         outside = [{"kind": "External", "scheme": one.scheme, "value": one.value} for one in entry.external]
-        return "register_clearance", {
-            "template_id": Ref("templates", entry.template),
-            "facility_code": entry.facility,
-            "title": entry.title,
-            "bindings": [*({"kind": "Asset", "id": Ref("assets", one)} for one in entry.assets), *outside],
-            **given(
-                risk_band=entry.risk_band,
-                external_id=entry.external_id,
-                external_id_scheme=entry.external_id_scheme,
-                valid_from=entry.valid_from,
-                valid_until=entry.valid_until,
-            ),
-        }
-
-    def initial(self, entry: ClearanceEntry) -> ClearanceEntry:
-        return entry.model_copy(update={"in_force": False})
+        bindings = [*({"kind": "Asset", "id": Ref("assets", one)} for one in entry.assets), *outside]
+        return self.creates, {**self.arguments(entry, assets=None, external=None), "bindings": bindings}
 
     def differences(self, old: ClearanceEntry, new: ClearanceEntry, view: Any) -> Iterator[Step]:
-        yield from self.fixed_fields(old, new, FIXED, "a form is never edited; amend it, and have the new one reviewed")
+        yield from self.fixed_fields(old, new)
         if not self.differs(old, new, "in_force"):
             return
         if not new.in_force:
             yield Obstacle("in_force true -> false: expire the clearance by its verb")
             return
         status = "Defined" if view is None else str(view.status)
-        role = {"role": new.reviewer_role, "decision": "Approved", "decided_at": Now()}
+        role = {"role": new.reviewer_role, "decision": "Approved", "decided_at": IssueTime()}
         reviewed = 0 if view is None else len(view.review_steps)
         verbs: dict[str, list[tuple[str, dict[str, Any]]]] = {
             "Defined": [("submit_clearance", {})],

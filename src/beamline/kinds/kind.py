@@ -1,22 +1,22 @@
-"""One kind of thing in a beamline file: what it is called, how it is read from the record, and the commands that make it,
-change it and retire it. All of it is pure; commands refer to things by name until they are issued."""
+"""One section of a beamline file, a kind of thing: what it is called, how it is read from the record, and the commands that
+make it, change it and retire it. All of it is pure; commands refer to things by name until they are issued."""
 
 import unicodedata
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar, Generic, TypeVar, get_args
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
 from uuid import UUID
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from baton.beamline.file import FileEntry, RefersTo
+from baton.beamline.file import SECTIONS, FileEntry, RefersTo
 from baton.domain.shared.canonical import canonical_json, content_hash
 
 REASON = "as the beamline file says"
 E = TypeVar("E", bound=FileEntry)
+USUAL_DOMAIN_NAMES = {"facility": "facility_code", "version": "version_tag"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Pin:
     assembly: Ref
 
 
-class Now:
+class IssueTime:
     """The time at which the command is issued."""
 
 
@@ -104,8 +104,8 @@ class Names:
         return tuple(sorted(self.key(id) for id in ids))
 
 
-class ReferredKind(ABC, Generic[E]):
-    """A kind of thing that entries refer to: where it is listed and what a file calls it."""
+class ReferredSection(Generic[E]):
+    """A section of things that entries refer to: where they are listed and what a file calls them."""
 
     section: ClassVar[str]
     label: ClassVar[str]
@@ -113,6 +113,17 @@ class ReferredKind(ABC, Generic[E]):
     id_name: ClassVar[str]
     retired: ClassVar[frozenset[str]] = frozenset({"Deprecated", "Decommissioned", "Retired"})
     axis: ClassVar[str] = "status"
+    told_by: ClassVar[tuple[str, ...]] = ("name",)  # Fields that the texts of a thing are made of.
+    domain_names: ClassVar[Mapping[str, str]] = {}  # What commands and answers call fields, where a file says otherwise.
+
+    @property
+    def form(self) -> type[E]:
+        """The form of the section's entries."""
+        return cast("type[E]", SECTIONS[self.section])
+
+    def domain_name(self, name: str) -> str:
+        """Return what commands and answers call a field."""
+        return self.domain_names.get(name, USUAL_DOMAIN_NAMES.get(name, name))
 
     def texts(self, entry: E) -> tuple[str, ...]:
         """Return what a file may call a thing, from the shortest to the one that tells it from all others, its key."""
@@ -122,37 +133,82 @@ class ReferredKind(ABC, Generic[E]):
         """Return a reference in the form in which texts are compared."""
         return normal(text)
 
-    @abstractmethod
+    def recorded_value(self, view: Any, name: str, names: Names) -> Any:
+        """Return a field of an answer as a file says it: keys for ids, sets in order."""
+        match getattr(view, self.domain_name(name)):
+            case UUID() as id:
+                return names.key(id)
+            case set() | frozenset() as members if any(isinstance(one, UUID) for one in members):
+                return names.keys(members)
+            case set() | frozenset() as members:
+                return tuple(sorted(members))
+            case value:
+                return value
+
     def identity(self, row: Any, names: Names) -> E:
         """Return the entry of a row as far as its texts need it."""
+        return self.form.model_construct(**{name: self.recorded_value(row, name, names) for name in self.told_by})
 
     def is_live(self, row: Any) -> bool:
         """Return whether a row is of a thing that is in use; retired ones are passed over."""
         return str(getattr(row, self.axis, "")) not in self.retired
 
 
-class Kind(ReferredKind[E]):
-    """A kind of thing that files hold; it says what is its own."""
+class Section(ReferredSection[E]):
+    """A section of things that files hold; each says what is its own. Most fields are copied as they are, under the names
+    that `domain_names` gives; fields that need more are handed to `read_entry` and `arguments` by `entry` and `creation`."""
 
     gets: ClassVar[str | None] = None  # The query of one whole thing; None where its row in the list says everything.
+    creates: ClassVar[str]  # The command that makes a thing.
+    retires: ClassVar[str | None] = None  # The command that retires one; None where a file never does.
     nullable: ClassVar[frozenset[str]] = frozenset()  # Fields whose null asks for none, rather than for nothing.
     ordered: ClassVar[frozenset[str]] = frozenset()  # Lists whose order counts.
+    listed: ClassVar[tuple[str, ...]] = ()  # Lists that a creation gives even where the entry says nothing of them.
+    later: ClassVar[Mapping[str, Any]] = {}  # What a creation leaves in the fields that only further commands set.
+    unrecorded: ClassVar[frozenset[str]] = frozenset()  # Fields that tell how to apply an entry, and are not on record.
+    fixed: ClassVar[tuple[str, ...]] = ()  # Fields that no command changes.
+    why_fixed: ClassVar[str] = ""
 
     def is_own(self, row: Any) -> bool:
         """Return whether a thing belongs into a file; those of the service itself do not."""
         return True
 
-    @abstractmethod
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> E:
         """Return a thing on record as a file would say it, references by key; raise where a file cannot."""
+        return self.read_entry(view, names)
 
-    @abstractmethod
+    def read_entry(self, view: Any, names: Names, **own: Any) -> E:
+        """Return the entry of an answer, whose fields are copied but for those that are given."""
+        copied = (name for name in self.form.model_fields if name not in own and name not in self.unrecorded)
+        return self.form(**without_none(**{name: self.recorded_value(view, name, names) for name in copied}, **own))
+
     def creation(self, entry: E) -> tuple[str, dict[str, Any]]:
         """Return the command that makes the thing of an entry."""
+        return self.creates, self.arguments(entry)
+
+    def arguments(self, entry: E, **own: Any) -> dict[str, Any]:
+        """Return the arguments of a creation, copied but for those that are given under the names of fields; what the entry
+        leaves open is left out."""
+        others = {*own, *self.later, *self.unrecorded}
+        copied = {name: self.argument(entry, name) for name in type(entry).model_fields if name not in others}
+        return without_none(**{self.domain_name(name): value for name, value in (copied | own).items()})
+
+    def argument(self, entry: E, name: str) -> Any:
+        """Return a field as a command says it: references for keys."""
+        value, called = getattr(entry, name), self.domain_name(name)
+        sections = dict(marked_fields(type(entry))).get(name) or ()
+        section = sections[0] if len(sections) == 1 else "principals"
+        if sections and called.endswith("_ids"):
+            return refs(section, value)
+        if sections and called.endswith("_id"):
+            return ref(section, value)
+        if name in self.listed:
+            return list(value or ())
+        return plain(value) if isinstance(value, BaseModel | tuple | Mapping) else value
 
     def initial(self, entry: E) -> E:
         """Return the entry as its creation alone leaves it."""
-        return entry
+        return entry.model_copy(update=self.later)
 
     def obstacle(self, entry: E) -> str | None:
         """Return why the thing of an entry cannot be made, or None."""
@@ -161,11 +217,11 @@ class Kind(ReferredKind[E]):
     def differences(self, old: E, new: E, view: Any) -> Iterator[Step]:
         """Yield the commands that bring what is on record to what the file says, in order. `view` is what was read of it;
         None for a thing that is made by this very plan."""
-        yield from ()
+        yield from self.fixed_fields(old, new)
 
     def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]] | None:
         """Return the command that retires a thing, or None where a file never does."""
-        return None
+        return None if self.retires is None else (self.retires, {"reason": REASON})
 
     def asks(self, new: E, name: str) -> bool:
         """Return whether an entry says something about a field."""
@@ -177,27 +233,45 @@ class Kind(ReferredKind[E]):
             getattr(new, name), name in self.ordered
         )
 
-    def fixed_fields(self, old: E, new: E, names: Iterable[str], why: str) -> Iterator[Obstacle]:
-        """Yield an obstacle for each field that differs and that no command changes."""
-        for name in names:
-            if self.differs(old, new, name):
-                yield Obstacle(f"{shown_change(name, getattr(old, name), getattr(new, name))}: {why}")
+    def field_changes(self, old: E, new: E, names: Iterable[str]) -> list[str]:
+        """Return the fields that differ, each in few words."""
+        differ = (name for name in names if self.differs(old, new, name))
+        return [shown_change(name, getattr(old, name), getattr(new, name)) for name in differ]
 
-    def tag(self, old: E, new: E, content: Any) -> str:
-        """Return the tag of a new version: the file's, or one that follows from the content."""
-        given: str | None = dict(new)["version"]
-        return given or f"file-{content_hash(plain(content))[:12]}"
+    def wanted_fields(self, old: E, new: E, names: Iterable[str]) -> dict[str, Any]:
+        """Return what fields are to be; what the file leaves out stays."""
+        return {name: getattr(new if self.asks(new, name) else old, name) for name in names}
+
+    def fixed_fields(self, old: E, new: E) -> Iterator[Obstacle]:
+        """Yield an obstacle for each field that differs and that no command changes."""
+        yield from (Obstacle(f"{change}: {self.why_fixed}") for change in self.field_changes(old, new, self.fixed))
+
+    def gained_and_lost(self, old: E, new: E, name: str) -> tuple[list[Any], list[Any]]:
+        """Return what a list gains and what it loses; nothing where the file does not speak of it."""
+        return members_changed(getattr(old, name), getattr(new, name)) if self.asks(new, name) else ([], [])
+
+    def patch(self, operation: str, old: E, new: E, name: str) -> Iterator[Update]:
+        """Yield the command that merges what differs into an object."""
+        before = getattr(old, name) or {}
+        if self.asks(new, name) and (patch := merge_patch_to(before, getattr(new, name) or {})):
+            sentence = shown_change(name, {field: before.get(field) for field in patch}, patch)
+            yield Update(operation, {f"{name}_patch": patch}, sentence)
+
+    def names_version(self, old: E, new: E) -> bool:
+        """Return whether the file names another version than there is."""
+        return self.asks(new, "version") and dict(new)["version"] != dict(old)["version"]
 
     def new_version(self, old: E, new: E, operation: str, content: Mapping[str, Any], changed: list[str]) -> Iterator[Step]:
-        """Yield the command that gives content a new version, where it changed or the file names another version."""
-        given = dict(new)["version"] if self.asks(new, "version") else None
-        labelled = given is not None and given != dict(old)["version"]
+        """Yield the command that gives content a new version, where it changed or the file names another version. A tag that
+        the file does not give follows from the content."""
+        given: str | None = dict(new)["version"]
+        labelled = self.names_version(old, new)
         if not changed and not labelled:
             return
         if changed and given is not None and not labelled:
             yield Obstacle(f"{'; '.join(changed)}: version {given} names other content on record; raise the version")
             return
-        tag = self.tag(old, new, content)
+        tag = given or f"file-{content_hash(plain(content))[:12]}"
         sentence = "; ".join([*changed, f"version {tag}"])
         yield Update(operation, {"version_tag": tag, **content}, sentence, repeatable=False)
 
@@ -279,7 +353,7 @@ def ref(section: str, key: str | None) -> Ref | None:
     return None if key is None else Ref(section, key)
 
 
-def given(**arguments: Any) -> dict[str, Any]:
+def without_none(**arguments: Any) -> dict[str, Any]:
     """Return the arguments that are not None."""
     return {name: value for name, value in arguments.items() if value is not None}
 

@@ -1,9 +1,7 @@
 """What entries refer to and files do not hold: surfaces, conduits, templates of clearances."""
 
-from typing import Any
-
 from baton.beamline.file import FileEntry
-from baton.beamline.kinds.kind import Names, ReferredKind, path_of
+from baton.beamline.kinds.kind import ReferredSection, path_of
 
 
 class NamedThing(FileEntry):
@@ -13,31 +11,30 @@ class NamedThing(FileEntry):
     facility: str | None = None
 
 
-class SurfaceSection(ReferredKind[NamedThing]):
+class LookupSection(ReferredSection[NamedThing]):
+    """A section that files do not have."""
+
+    @property
+    def form(self) -> type[NamedThing]:
+        return NamedThing
+
+
+class SurfaceSection(LookupSection):
     section, label, lists, id_name = "surfaces", "surface", "list_surfaces", "surface_id"
 
-    def identity(self, row: Any, names: Names) -> NamedThing:
-        return NamedThing(name=row.name)
 
-
-class ConduitSection(ReferredKind[NamedThing]):
+class ConduitSection(LookupSection):
     section, label, lists, id_name = "conduits", "conduit", "list_conduits", "conduit_id"
 
-    def identity(self, row: Any, names: Names) -> NamedThing:
-        return NamedThing(name=row.name)
 
-
-class TemplateSection(ReferredKind[NamedThing]):
+class TemplateSection(LookupSection):
     section, label, lists, id_name = "templates", "clearance template", "list_clearance_templates", "template_id"
     retired = frozenset({"Withdrawn"})
+    told_by = ("name", "facility")
+    domain_names = {"name": "code"}
 
     def texts(self, entry: NamedThing) -> tuple[str, ...]:
         return path_of(entry.name), path_of(entry.facility, entry.name)
 
-    def identity(self, row: Any, names: Names) -> NamedThing:
-        return NamedThing(name=row.code, facility=row.facility_code)
 
-
-LOOKUPS: dict[str, ReferredKind[Any]] = {
-    kind.section: kind for kind in (SurfaceSection(), ConduitSection(), TemplateSection())
-}
+LOOKUPS: dict[str, LookupSection] = {kind.section: kind for kind in (SurfaceSection(), ConduitSection(), TemplateSection())}

@@ -17,20 +17,20 @@ from baton.beamline.file import (
 )
 from baton.beamline.kinds.kind import (
     REASON,
-    Kind,
     Names,
     Obstacle,
     RecordedThing,
     Ref,
+    Section,
     Step,
     UnnamedError,
     Update,
-    given,
     members_changed,
     path_of,
     plain,
     refs,
     shown_change,
+    without_none,
 )
 from baton.domain.access.actor import DELETED_USER, SEEDED_ACTOR_IDS, SEEDED_AGENT_IDS, ActorKind
 from baton.domain.agent.prompts import PROMPTS
@@ -43,9 +43,11 @@ Grant = tuple[str, list[str], list[str], Callable[[str], Any]]
 """What a command calls a kind of grant, what it gains and what it loses, and how a command names one."""
 
 
-class ActorSection(Kind[ActorEntry]):
+class ActorSection(Section[ActorEntry]):
     section, label, lists, id_name = "actors", "actor", "list_actors", "actor_id"
     retired = frozenset({"deactivated"})
+    creates = "register_actor"
+    fixed, why_fixed = ("kind",), "no command changes it"
 
     def is_live(self, row: Any) -> bool:
         return super().is_live(row) and row.kind is not ActorKind.AGENT and row.name != DELETED_USER
@@ -53,22 +55,17 @@ class ActorSection(Kind[ActorEntry]):
     def is_own(self, row: Any) -> bool:
         return row.actor_id not in SEEDED_ACTOR_IDS
 
-    def identity(self, row: Any, names: Names) -> ActorEntry:
-        return ActorEntry(name=row.name)
 
-    def entry(self, view: Any, thing: RecordedThing, names: Names) -> ActorEntry:
-        return ActorEntry(name=view.name, kind=view.kind)
-
-    def creation(self, entry: ActorEntry) -> tuple[str, dict[str, Any]]:
-        return "register_actor", given(name=entry.name, kind=entry.kind)
-
-    def differences(self, old: ActorEntry, new: ActorEntry, view: Any) -> Iterator[Step]:
-        yield from self.fixed_fields(old, new, ("kind",), "no command changes it")
-
-
-class AgentSection(Kind[AgentEntry]):
+class AgentSection(Section[AgentEntry]):
     section, label, lists, gets, id_name = "agents", "agent", "list_agents", "get_agent", "agent_id"
+    told_by = ("name", "version")
     nullable = frozenset({"description", "canonical_uri", "prompt", "budget"})
+    domain_names = {"version": "version", "model": "model_ref", "prompt": "prompt_template_id"}
+    creates = "define_agent"
+    listed = ("capabilities",)
+    later = {"tools": (), "budget": None, "status": "Defined"}
+    fixed = ("kind", "model", "description", "canonical_uri", "prompt", "capabilities")
+    why_fixed = "another definition is another agent; give it another version"
     MOVES = {
         ("Defined", "Versioned"): ("version_agent",),
         ("Defined", "Suspended"): ("version_agent", "suspend_agent"),
@@ -79,28 +76,13 @@ class AgentSection(Kind[AgentEntry]):
     def texts(self, entry: AgentEntry) -> tuple[str, ...]:
         return path_of(entry.name), path_of(entry.name, entry.version)
 
-    def identity(self, row: Any, names: Names) -> AgentEntry:
-        return AgentEntry(name=row.name, version=row.version)
-
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> AgentEntry:
-        own: dict[str, Any] = {"name": view.name, "version": view.version, "tools": tuple(sorted(view.tools))}
-        if view.budget is not None:
-            own["budget"] = BudgetEntry(**dict(view.budget))
+        budget = None if view.budget is None else BudgetEntry(**dict(view.budget))
         if thing.id in SEEDED_AGENT_IDS:
-            return AgentEntry(**own)
-        prompt = view.prompt_template_id
-        return AgentEntry(
-            **own,
-            kind=view.kind,
-            model=view.model_ref,
-            capabilities=tuple(sorted(view.capabilities)),
-            status=str(view.status),  # type: ignore[arg-type]
-            **given(
-                description=view.description,
-                canonical_uri=view.canonical_uri,
-                prompt=None if prompt is None else PROMPTS[prompt].name,
-            ),
-        )
+            own = {"name": view.name, "version": view.version, "tools": tuple(sorted(view.tools))}
+            return AgentEntry(**own, **without_none(budget=budget))
+        prompt = None if view.prompt_template_id is None else PROMPTS[view.prompt_template_id].name
+        return self.read_entry(view, names, budget=budget, prompt=prompt, status=str(view.status))
 
     def is_own(self, row: Any) -> bool:
         return row.agent_id not in SEEDED_AGENT_IDS
@@ -113,27 +95,13 @@ class AgentSection(Kind[AgentEntry]):
         return None
 
     def creation(self, entry: AgentEntry) -> tuple[str, dict[str, Any]]:
-        return "define_agent", given(
-            name=entry.name,
-            version=entry.version,
-            kind=entry.kind,
-            model_ref=plain(entry.model),
-            description=entry.description,
-            canonical_uri=entry.canonical_uri,
-            prompt_template_id=PROMPT_IDS.get(entry.prompt or ""),
-            capabilities=list(entry.capabilities or ()),
-        )
-
-    def initial(self, entry: AgentEntry) -> AgentEntry:
-        return entry.model_copy(update={"tools": (), "budget": None, "status": "Defined"})
+        return self.creates, self.arguments(entry, prompt=PROMPT_IDS.get(entry.prompt or ""))
 
     def differences(self, old: AgentEntry, new: AgentEntry, view: Any) -> Iterator[Step]:
-        fixed = ("kind", "model", "description", "canonical_uri", "prompt", "capabilities")
-        yield from self.fixed_fields(old, new, fixed, "another definition is another agent; give it another version")
-        if self.asks(new, "tools"):
-            added, removed = members_changed(old.tools, new.tools)
-            yield from (Update("revoke_tool_from_agent", {"tool_name": one}, f"tool {one} no longer") for one in removed)
-            yield from (Update("grant_tool_to_agent", {"tool_name": one}, f"tool {one}") for one in added)
+        yield from self.fixed_fields(old, new)
+        added, removed = self.gained_and_lost(old, new, "tools")
+        yield from (Update("revoke_tool_from_agent", {"tool_name": one}, f"tool {one} no longer") for one in removed)
+        yield from (Update("grant_tool_to_agent", {"tool_name": one}, f"tool {one}") for one in added)
         if self.differs(old, new, "budget"):
             caps = {"monthly_cost_cap": None, "daily_token_cap": None} if new.budget is None else dict(new.budget)
             yield Update("update_agent_budget", caps, shown_change("budget", old.budget, new.budget))
@@ -150,34 +118,25 @@ class AgentSection(Kind[AgentEntry]):
         return None if thing.id in SEEDED_AGENT_IDS else ("deprecate_agent", {"reason": REASON})
 
 
-class GroupSection(Kind[GroupEntry]):
+class GroupSection(Section[GroupEntry]):
     """Groups; members whose actor was deactivated can do nothing, and are passed over."""
 
     section, label, lists, gets, id_name = "groups", "group", "list_groups", "get_group", "group_id"
     nullable = frozenset({"claim"})
-
-    def identity(self, row: Any, names: Names) -> GroupEntry:
-        return GroupEntry(name=row.name)
+    domain_names = {"members": "member_ids"}
+    creates, retires = "define_group", "retire_group"
+    later = {"members": ()}
+    fixed, why_fixed = ("claim",), "no command changes it; retire the group, then apply again"
 
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> GroupEntry:
         gone = {id for id in view.member_ids if id in names.known and not names.known[id].live}
-        return GroupEntry(name=view.name, members=names.keys(view.member_ids - gone), **given(claim=view.claim))
-
-    def creation(self, entry: GroupEntry) -> tuple[str, dict[str, Any]]:
-        return "define_group", given(name=entry.name, claim=plain(entry.claim))
-
-    def initial(self, entry: GroupEntry) -> GroupEntry:
-        return entry.model_copy(update={"members": ()})
+        return self.read_entry(view, names, members=names.keys(view.member_ids - gone))
 
     def differences(self, old: GroupEntry, new: GroupEntry, view: Any) -> Iterator[Step]:
-        yield from self.fixed_fields(old, new, ("claim",), "no command changes it; retire the group, then apply again")
-        if self.asks(new, "members"):
-            added, removed = members_changed(old.members, new.members)
-            yield from (Update("remove_group_member", member(one), f"member {one} no longer") for one in removed)
-            yield from (Update("add_group_member", member(one), f"member {one}") for one in added)
-
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
-        return "retire_group", {"reason": REASON}
+        yield from self.fixed_fields(old, new)
+        added, removed = self.gained_and_lost(old, new, "members")
+        yield from (Update("remove_group_member", member(one), f"member {one} no longer") for one in removed)
+        yield from (Update("add_group_member", member(one), f"member {one}") for one in added)
 
 
 def member(key: str) -> dict[str, Any]:
@@ -185,52 +144,45 @@ def member(key: str) -> dict[str, Any]:
     return {"actor_id": principal(key)}
 
 
-class PolicySection(Kind[PolicyEntry]):
+class PolicySection(Section[PolicyEntry]):
     """Policies; those that the service gives itself are on no surface, and none whose grants are all revoked counts."""
 
     section, label, lists, gets, id_name = "policies", "policy", "list_policies", "get_policy", "policy_id"
     nullable = frozenset({"approval"})
+    domain_names = {
+        "conduit": "conduit_id",
+        "surface": "surface_id",
+        "principals": "permitted_principal_ids",
+        "groups": "permitted_group_ids",
+        "commands": "permitted_commands",
+        "command_sets": "permitted_command_sets",
+    }
+    creates = "define_policy"
+    listed = ("commands", "command_sets")
+    fixed, why_fixed = ("surface", "conduit"), "no command changes it; define a policy of another name"
 
     def is_live(self, row: Any) -> bool:
         return bool(row.surface_id != NIL)
 
-    def identity(self, row: Any, names: Names) -> PolicyEntry:
-        return PolicyEntry(name=row.name)
-
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> PolicyEntry:
         conduit = None if view.conduit_id == SYSTEM_CONDUIT else names.key(view.conduit_id)
         approval = None if view.approval is None else approval_entry(view.approval, names)
-        return PolicyEntry(
-            name=view.name,
-            surface=names.key(view.surface_id),
-            principals=names.keys(view.permitted_principal_ids),
-            groups=names.keys(view.permitted_group_ids),
-            commands=tuple(sorted(view.permitted_commands - commands_of(view.permitted_command_sets))),
-            command_sets=tuple(sorted(view.permitted_command_sets)),
-            **given(conduit=conduit, approval=approval),
-        )
+        commands = tuple(sorted(view.permitted_commands - commands_of(view.permitted_command_sets)))
+        return self.read_entry(view, names, conduit=conduit, approval=approval, commands=commands)
 
     def creation(self, entry: PolicyEntry) -> tuple[str, dict[str, Any]]:
-        return "define_policy", {
-            "name": entry.name,
-            "conduit_id": SYSTEM_CONDUIT if entry.conduit is None else Ref("conduits", entry.conduit),
-            "surface_id": Ref("surfaces", entry.surface),
-            "permitted_principal_ids": [principal(one) for one in entry.principals or ()],
-            "permitted_group_ids": refs("groups", entry.groups),
-            "permitted_commands": list(entry.commands or ()),
-            "permitted_command_sets": list(entry.command_sets or ()),
-            **given(approval=None if entry.approval is None else approval_fields(entry.approval)),
-        }
+        conduit = SYSTEM_CONDUIT if entry.conduit is None else Ref("conduits", entry.conduit)
+        approval = None if entry.approval is None else approval_fields(entry.approval)
+        return self.creates, self.arguments(entry, conduit=conduit, approval=approval)
 
     def differences(self, old: PolicyEntry, new: PolicyEntry, view: Any) -> Iterator[Step]:
-        why = "no command changes it; define a policy of another name"
-        yield from self.fixed_fields(old, new, ("surface", "conduit"), why)
+        yield from self.fixed_fields(old, new)
         if self.asks(new, "approval") and comparable_approval(old.approval) != comparable_approval(new.approval):
-            yield Obstacle(f"{shown_change('approval', old.approval, new.approval)}: {why}")
+            yield Obstacle(f"{shown_change('approval', old.approval, new.approval)}: {self.why_fixed}")
         grants: list[Grant] = [
-            ("permitted_principal_id", *self._list_changes("principals", old, new), principal),
-            ("permitted_group_id", *self._list_changes("groups", old, new), partial(Ref, "groups")),
-            ("permitted_command_set", *self._list_changes("command_sets", old, new), str),
+            ("permitted_principal_id", *self.gained_and_lost(old, new, "principals"), principal),
+            ("permitted_group_id", *self.gained_and_lost(old, new, "groups"), partial(Ref, "groups")),
+            ("permitted_command_set", *self.gained_and_lost(old, new, "command_sets"), str),
             ("permitted_command", *self._commands_changed(old, new), str),
         ]
         if added := {f"{name}s": list(map(as_argument, gained)) for name, gained, _, as_argument in grants if gained}:
@@ -239,10 +191,6 @@ class PolicySection(Kind[PolicyEntry]):
         for name, _, lost, as_argument in grants:
             for one in lost:
                 yield Update("revoke_grant", {name: as_argument(one), "reason": REASON}, f"grant of {one} is revoked")
-
-    def _list_changes(self, name: str, old: PolicyEntry, new: PolicyEntry) -> tuple[list[str], list[str]]:
-        """Return what a list of grants gains and what it loses."""
-        return members_changed(getattr(old, name), getattr(new, name)) if self.asks(new, name) else ([], [])
 
     def _commands_changed(self, old: PolicyEntry, new: PolicyEntry) -> tuple[list[str], list[str]]:
         """Return the commands that are to be listed and those that are not any more, beside what sets hold."""
@@ -280,17 +228,15 @@ def principal(key: str) -> Ref:
     return Ref("principals", key)
 
 
-class ScheduleSection(Kind[ScheduleEntry]):
+class ScheduleSection(Section[ScheduleEntry]):
     section, label, lists, gets, id_name = "schedules", "schedule", "list_schedules", "get_schedule", "schedule_id"
-    SETTINGS = ("time_zone", "overlap", "catchup_window", "jitter")
-
-    def identity(self, row: Any, names: Names) -> ScheduleEntry:
-        return ScheduleEntry.model_construct(name=row.name)
+    creates, retires = "define_schedule", "retire_schedule"
+    later = {"status": "Active"}
+    fixed = ("calendar", "time_zone", "overlap", "catchup_window", "jitter")
+    why_fixed = "no command changes it; retire the schedule, then apply again"
 
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> ScheduleEntry:
-        own = {name: getattr(view, name) for name in ("name", "calendar", *self.SETTINGS)}
-        status: Any = str(view.status)
-        return ScheduleEntry(**own, target=self.target(view.target, names), status=status)
+        return self.read_entry(view, names, target=self.target(view.target, names), status=str(view.status))
 
     def target(self, target: Any, names: Names) -> ScheduledRecipe | ScheduledRun:
         """Return what a schedule conducts, as a file says it."""
@@ -313,41 +259,32 @@ class ScheduleSection(Kind[ScheduleEntry]):
             procedure_kind=target.procedure_kind,
             bindings=target.bindings,
             assets=names.keys(target.target_asset_ids),
-            **given(conduct=None if stored == usual else stored),
+            **without_none(conduct=None if stored == usual else stored),
         )
 
     def creation(self, entry: ScheduleEntry) -> tuple[str, dict[str, Any]]:
-        settings = given(**{name: getattr(entry, name) for name in self.SETTINGS})
-        own = {"name": entry.name, "calendar": plain(entry.calendar), **settings}
         if isinstance(entry.target, ScheduledRecipe):
-            return "define_schedule", {**own, "target": {"kind": "ConductRecipe", **conduct_fields(entry.target)}}
+            return self.creates, self.arguments(entry, target={"kind": "ConductRecipe", **conduct_fields(entry.target)})
         run = {"name": entry.target.name, "override_parameters": plain(entry.target.override_parameters)}
         phases = [conduct_fields(phase) for phase in entry.target.phases]
         plan = {"plan_id": Ref("plans", entry.target.plan)}
-        return "define_schedule", {**own, "target": {"kind": "ConductPlan", **plan, **run, "phases": phases}}
-
-    def initial(self, entry: ScheduleEntry) -> ScheduleEntry:
-        return entry.model_copy(update={"status": "Active"})
+        return self.creates, self.arguments(entry, target={"kind": "ConductPlan", **plan, **run, "phases": phases})
 
     def differences(self, old: ScheduleEntry, new: ScheduleEntry, view: Any) -> Iterator[Step]:
-        why = "no command changes it; retire the schedule, then apply again"
-        yield from self.fixed_fields(old, new, ("calendar", *self.SETTINGS), why)
+        yield from self.fixed_fields(old, new)
         if comparable_target(old.target) != comparable_target(new.target):
-            yield Obstacle(f"{shown_change('target', old.target, new.target)}: {why}")
+            yield Obstacle(f"{shown_change('target', old.target, new.target)}: {self.why_fixed}")
         if self.differs(old, new, "status"):
             held = new.status == "Held"
             verb, reason = ("hold_schedule", {"reason": REASON}) if held else ("resume_schedule", {})
             yield Update(verb, reason, shown_change("status", old.status, new.status))
-
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
-        return "retire_schedule", {"reason": REASON}
 
 
 def conduct_fields(target: ScheduledRecipe) -> dict[str, Any]:
     """Return how a recipe is conducted, as the command names it."""
     own = {"name": target.name, "procedure_kind": target.procedure_kind, "bindings": plain(target.bindings)}
     places = {"recipe_id": Ref("recipes", target.recipe), "target_asset_ids": refs("assets", target.assets)}
-    return {**places, **own, **given(conduct=plain(target.conduct))}
+    return {**places, **own, **without_none(conduct=plain(target.conduct))}
 
 
 def comparable_target(target: ScheduledRecipe | ScheduledRun) -> Any:

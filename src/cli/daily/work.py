@@ -51,14 +51,7 @@ def run(
     options: dict[str, Any] = {"name": name, "subject": subject, "parameters": given}
     thing = session.client.plans[plan]
     started = thing.start(**options, recipes=recipe or None, dry_run=dry_run)
-    if dry_run:
-        session.show(started, dry_run_lines(started))
-        return
-    if watch:
-        watch_to_end(session, started)
-    view = started.get()
-    document = {"kind": "run", "id": started.id, "name": view.name, "status": view.status}
-    session.show(document, [f"The run {view.name!r} has started: {started.id}", f"Follow it with: baton watch {started.id}"])
+    show_started(session, started, "run", "has started", dry_run=dry_run, watch=watch)
 
 
 @service_command(app)
@@ -93,14 +86,19 @@ def conduct_recipe(
     options: dict[str, Any] = {"on": on, "name": name, "parameters": parse_parameters(parameter)}
     thing = session.client.recipes[recipe]
     started = thing.conduct(**options, dry_run=dry_run)
+    show_started(session, started, "procedure", "is conducted", dry_run=dry_run, watch=watch)
+
+
+def show_started(session: ServiceSession, started: Any, kind: str, done: str, *, dry_run: bool, watch: bool) -> None:
+    """Print what would be recorded, or the work that was started; with `watch`, follow it to its end instead."""
     if dry_run:
         session.show(started, dry_run_lines(started))
         return
     if watch:
         watch_to_end(session, started)
     view = started.get()
-    document = {"kind": "procedure", "id": started.id, "name": view.name, "status": view.status}
-    lines = [f"The procedure {view.name!r} is conducted: {started.id}", f"Follow it with: baton watch {started.id}"]
+    document = {"kind": kind, "id": started.id, "name": view.name, "status": view.status}
+    lines = [f"The {kind} {view.name!r} {done}: {started.id}", f"Follow it with: baton watch {started.id}"]
     session.show(document, lines)
 
 
