@@ -3,6 +3,7 @@ any more is marked. The registry comes first and the record second; both may be 
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -41,25 +42,26 @@ class IdentifierRegistryUnavailableError(Unavailable):
 class IdentifierWork(TaskWork):
     """Work that a registry has a part in."""
 
-    def __init__(self, commands: Commands, minter: Minter | None) -> None:
-        super().__init__(commands)
-        self._minter = minter
+    minter: Minter | None
 
     @property
-    def minter(self) -> Minter:
+    def registry(self) -> Minter:
         """The registry; raise where none is configured any more."""
-        if self._minter is None:
+        if self.minter is None:
             detail = "No identifier registry is configured here; set PID_MINTER, or ask the operator of the service to."
             raise ExternalIdMintingNotConfiguredError(detail, reason="no_minter")
-        return self._minter
+        return self.minter
 
 
+@dataclass
 class EditionPublications(IdentifierWork):
     """Long work: a DOI is minted for a sealed edition, and recorded with the manifest that names it."""
 
     workflow = PUBLICATION
     command = PublishEdition
     readable_with = "GetEdition"
+    commands: Commands
+    minter: Minter | None
 
     async def carry_out(self, task: Task) -> Mapping[str, Any]:
         edition = await self._edition(task)
@@ -77,7 +79,7 @@ class EditionPublications(IdentifierWork):
         caller = self.caller_of(task)
         citation = await self.commands.read(published_citation(edition, all_named=True), caller)
         try:
-            minted = await self.minter.mint(DOI, str(edition.id), citation)
+            minted = await self.registry.mint(DOI, str(edition.id), citation)
         except ExternalIdMintError as error:
             raise PersistentIdentifierMintError(error.detail, reason=error.reason, facts=error.facts) from None
         record = RecordEditionPublication(external_id=minted.value, external_id_scheme=minted.scheme)
@@ -88,12 +90,15 @@ class EditionPublications(IdentifierWork):
         return await require_state(self.commands.store, Edition, UUID(task.request["edition_id"]))
 
 
+@dataclass
 class EditionWithdrawals(IdentifierWork):
     """Long work: the DOI of a published edition is marked, and the withdrawal recorded."""
 
     workflow = WITHDRAWAL
     command = WithdrawEdition
     readable_with = "GetEdition"
+    commands: Commands
+    minter: Minter | None
 
     async def carry_out(self, task: Task) -> Mapping[str, Any]:
         edition = await require_state(self.commands.store, Edition, UUID(task.request["edition_id"]))
@@ -101,7 +106,7 @@ class EditionWithdrawals(IdentifierWork):
         if edition.status is PUBLISHED:
             assert edition.external_id is not None, "a published edition has its DOI"
             try:
-                await self.minter.tombstone(DOI, edition.external_id, reason)
+                await self.registry.tombstone(DOI, edition.external_id, reason)
             except ExternalIdMintError as error:
                 raise PersistentIdentifierTombstoneError(error.detail, reason=error.reason, facts=error.facts) from None
             record = RecordEditionWithdrawal(withdrawal_reason=reason)
@@ -110,18 +115,21 @@ class EditionWithdrawals(IdentifierWork):
         return {}
 
 
+@dataclass
 class DatasetTombstones(IdentifierWork):
     """Work that nobody waits for: the DOI of a demoted or discarded dataset is marked as soon as the registry is there."""
 
     workflow = TOMBSTONE
     command = MintDatasetExternalId
     readable_with = "GetDataset"
+    commands: Commands
+    minter: Minter | None
 
     async def carry_out(self, task: Task) -> Mapping[str, Any]:
         dataset = await require_state(self.commands.store, Dataset, UUID(task.request["dataset_id"]))
         assert dataset.external_id is not None, "only a dataset with a DOI has it marked"
         try:
-            await self.minter.tombstone(DOI, dataset.external_id, tombstone_text(dataset))
+            await self.registry.tombstone(DOI, dataset.external_id, tombstone_text(dataset))
         except (ExternalIdMintError, ExternalIdMintingNotConfiguredError) as error:
             if error.reason in LASTING:
                 raise

@@ -63,7 +63,7 @@ async def promote(
     order = ProposalOrder(
         proposal_decision_id=decision.id, event_id=row.event_id, agent_id=agent_id, correlation_id=row.correlation_id
     )
-    await Promoter(facility.client, least).promote(order)
+    await Promoter(facility.client, least, "own-site").promote(order)
     found = [one for one in facility.decisions() if one.context == "CautionPromotion" and one.parent_id == decision.id]
     caution: Any = facility.store.state((Caution.__name__, caution_id_of(decision)))
     assert len(found) <= 1

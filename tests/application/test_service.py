@@ -34,6 +34,7 @@ class PreparedWork:
 
     time: LoopTime
     workflow: str = "conduct"
+    listens: bool = False
     succeeds: bool = False
     to_tell: bool = True
     done: Mapping[str, Any] | Exception | None = None

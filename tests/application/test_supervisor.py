@@ -43,7 +43,7 @@ def supervisor(facility: MemoryAgents, beam: BeamReader = outage_in, stop_after:
 async def look(facility: MemoryAgents, **fields: Any) -> None:
     facility.clock.now += timedelta(seconds=30)
     await facility.line_kept_permitted()
-    await supervisor(facility, **fields).look()
+    await supervisor(facility, **fields).supervise()
 
 
 async def on(facility: MemoryAgents, **fields: Any) -> UUID:
@@ -277,9 +277,9 @@ class TestComingLate:
         async def later() -> None:
             for _ in range(lead):
                 await asyncio.sleep(0)
-            await supervisor(facility).look()
+            await supervisor(facility).supervise()
 
-        await asyncio.gather(supervisor(facility).look(), later())
+        await asyncio.gather(supervisor(facility).supervise(), later())
         assert (choices(facility), run(facility, run_id).status) == (["Hold"], RunStatus.HELD)
 
     async def test_it_does_not_hold_when_the_beam_is_back(self) -> None:

@@ -13,7 +13,7 @@ from temporalio.api.workflowservice import v1 as requests
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from baton.application.agents.subscribers import agent_schedules
+from baton.application.agents.agent_schedules import agent_schedules
 from baton.application.ports import Calendars
 from baton.application.schedules.schedule_reconciliation import entry_of
 from baton.application.settings import Settings
