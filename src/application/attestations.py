@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.caller import Caller
-from baton.application.commands import Commands, execute_with_retry
+from baton.application.commands import execute_with_retry
 from baton.application.long_work import TaskWork
 from baton.application.ports import ByteSource
 from baton.application.unit_of_work import load_state, require_state
@@ -23,6 +23,7 @@ NOTED_EVERY = 1.0  # seconds between two notes of how far a sweep is
 COPIES, MISMATCHES = "distribution_ids", "mismatch_count"  # keys of a sweep's notes
 
 
+@dataclass
 class AttestingWork(TaskWork):
     """Work that reads copies where they are, and records what it finds in the name of the one who asked."""
 
@@ -39,15 +40,12 @@ class AttestingWork(TaskWork):
         return await require_state(store, Attestation, attestation_id)
 
 
-@dataclass
 class Attestations(AttestingWork):
     """Long work: one copy's bytes are checked."""
 
     workflow = rules.ATTESTATION
     command = rules.RecordAttestation
     readable_with = "GetAttestation"
-    commands: Commands
-    byte_sources: ByteSource
 
     async def carry_out(self, task: Task) -> Mapping[str, Any]:
         copy = await require_state(self.commands.store, Distribution, UUID(task.request["distribution_id"]))
@@ -55,7 +53,6 @@ class Attestations(AttestingWork):
         return {"attestation_id": task.ids["attestation_id"]}
 
 
-@dataclass
 class AttestationSweeps(AttestingWork):
     """Long work: the bytes of many copies are checked. Which ones is settled by the first attempt; what was checked, the
     record says, so that a later attempt reads no copy again that an earlier one had finished."""
@@ -63,8 +60,6 @@ class AttestationSweeps(AttestingWork):
     workflow = rules.SWEEP
     command = rules.AttestDistributions
     readable_with = "ListAttestations"
-    commands: Commands
-    byte_sources: ByteSource
 
     def progress_text(self, task: Task) -> str:
         count = task.notes.get(MISMATCHES, 0)

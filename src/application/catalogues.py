@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.caller import Caller
-from baton.application.commands import Commands, system_batch
+from baton.application.commands import system_batch
 from baton.application.long_work import TaskWork
 from baton.application.ports import Catalogue, CatalogueRefusedError, CatalogueUnavailableError, EventRow, Session
 from baton.application.unit_of_work import load_row, require_state
@@ -30,7 +30,6 @@ class CatalogueWork(TaskWork):
     wakes_on = rules.SHOWN_EVENTS
     command = rules.RetryCatalogueEntry
     readable_with = rules.ListCatalogueEntries.__name__
-    commands: Commands
     catalogues: Sequence[Catalogue]
 
     @property

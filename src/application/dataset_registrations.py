@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from baton.application.caller import Caller
-from baton.application.commands import Commands, system_batch
+from baton.application.commands import system_batch
 from baton.application.long_work import TaskWork
 from baton.application.ports import ByteSource, EventRow
 from baton.application.unit_of_work import load_row, load_state
@@ -50,7 +50,6 @@ class DatasetRegistrations(TaskWork):
     wakes_on = (ProcedureCompleted, ProcedureAborted)
     command = RegisterProcedureDatasets
     readable_with = "GetProcedureFiles"
-    commands: Commands
     byte_sources: ByteSource
 
     async def carry_out(self, task: Task) -> Mapping[str, Any]:

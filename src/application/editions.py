@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from baton.application.commands import Commands, execute_with_retry
+from baton.application.commands import execute_with_retry
 from baton.application.long_work import TaskWork
 from baton.application.ports import Minter
 from baton.application.unit_of_work import require_state
@@ -39,6 +39,7 @@ class IdentifierRegistryUnavailableError(Unavailable):
     """The identifier registry cannot be reached now, or none is configured; the work is taken up again later."""
 
 
+@dataclass
 class IdentifierWork(TaskWork):
     """Work that a registry has a part in."""
 
@@ -53,15 +54,12 @@ class IdentifierWork(TaskWork):
         return self.minter
 
 
-@dataclass
 class EditionPublications(IdentifierWork):
     """Long work: a DOI is minted for a sealed edition, and recorded with the manifest that names it."""
 
     workflow = PUBLICATION
     command = PublishEdition
     readable_with = "GetEdition"
-    commands: Commands
-    minter: Minter | None
 
     async def carry_out(self, task: Task) -> Mapping[str, Any]:
         edition = await self._edition(task)
@@ -90,15 +88,12 @@ class EditionPublications(IdentifierWork):
         return await require_state(self.commands.store, Edition, UUID(task.request["edition_id"]))
 
 
-@dataclass
 class EditionWithdrawals(IdentifierWork):
     """Long work: the DOI of a published edition is marked, and the withdrawal recorded."""
 
     workflow = WITHDRAWAL
     command = WithdrawEdition
     readable_with = "GetEdition"
-    commands: Commands
-    minter: Minter | None
 
     async def carry_out(self, task: Task) -> Mapping[str, Any]:
         edition = await require_state(self.commands.store, Edition, UUID(task.request["edition_id"]))
@@ -115,15 +110,12 @@ class EditionWithdrawals(IdentifierWork):
         return {}
 
 
-@dataclass
 class DatasetTombstones(IdentifierWork):
     """Work that nobody waits for: the DOI of a demoted or discarded dataset is marked as soon as the registry is there."""
 
     workflow = TOMBSTONE
     command = MintDatasetExternalId
     readable_with = "GetDataset"
-    commands: Commands
-    minter: Minter | None
 
     async def carry_out(self, task: Task) -> Mapping[str, Any]:
         dataset = await require_state(self.commands.store, Dataset, UUID(task.request["dataset_id"]))

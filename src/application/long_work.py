@@ -2,8 +2,8 @@
 what its command answers and which activities a worker offers for it all follow from the declaration."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum, StrEnum
 from importlib import import_module
 from inspect import getmembers, isfunction
@@ -105,9 +105,11 @@ class LongWork(ABC):
 
     @classmethod
     def build(cls, parts: Any) -> Self:
-        """Build this kind, a dataclass, from the parts of a process: those that its fields are named after."""
+        """Build this kind, a dataclass, from the parts of a process that its fields are named after."""
         own: Any = cls
-        return cls(**{field.name: getattr(parts, field.name) for field in fields(own) if field.init})
+        return cls(
+            *(getattr(parts, field.name) for field in fields(own) if field.default is field.default_factory is MISSING)
+        )
 
     @classmethod
     def recurrence(cls, settings: Settings) -> Recurrence | None:
@@ -222,13 +224,15 @@ class RowWork(AwaitedWork, Generic[W]):
         return await load_row(self.commands.store, self.row_type, **{self.row_type.key[0]: work_id}, **self.own_rows)
 
 
+@dataclass
 class TaskWork(RowWork[Task]):
     """Long work that one activity carries out, kept as a task. `workflow` is the kind of task that commands begin, and
     `command` the one whose refusals it may end with."""
 
     row_type = Task
-    command: type[Command]
+    command: ClassVar[type[Command]]
     running = (TaskStatus.RUNNING,)
+    commands: Commands
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -327,7 +331,21 @@ class LongWorks(Mapping[str, Any]):
         return len(self._kinds)
 
     async def find_work(self, work_id: UUID) -> WorkFound | None:
-        return await find_work(self.all_of(AwaitedWork), work_id)
+        """Return a piece of long work of any kind with its state; None where there is none under this id."""
+        for work in self.all_of(AwaitedWork):
+            if (item := await work.item(work_id)) is not None:
+                answer, refusal = None, None
+                try:
+                    answer = await work.answer(work_id)
+                except Unavailable:
+                    raise
+                except Refusal as ended_with:
+                    refusal = ended_with
+                progress = await work.progress(work_id) if answer is None and refusal is None else None
+                message = None if progress is None else progress.message
+                about = (item.principal_id, item.readable_with, item.correlation_id, item.ids)
+                return WorkFound(*about, answer, refusal, message)
+        return None
 
 
 def reaction_names() -> list[str]:
@@ -340,20 +358,3 @@ def declared_kinds() -> Sequence[type[LongWork]]:
     for module in walk_packages(baton.application.__path__, f"{baton.application.__name__}."):
         import_module(module.name)
     return tuple(KINDS)
-
-
-async def find_work(works: Iterable[AwaitedWork], work_id: UUID) -> WorkFound | None:
-    """Return a piece of long work of any kind with its state; None where there is none under this id."""
-    for work in works:
-        if (item := await work.item(work_id)) is not None:
-            answer, refusal = None, None
-            try:
-                answer = await work.answer(work_id)
-            except Unavailable:
-                raise
-            except Refusal as ended_with:
-                refusal = ended_with
-            progress = await work.progress(work_id) if answer is None and refusal is None else None
-            message = None if progress is None else progress.message
-            return WorkFound(item.principal_id, item.readable_with, item.correlation_id, item.ids, answer, refusal, message)
-    return None

@@ -317,7 +317,7 @@ class Engine(Protocol):
         """Start a workflow; return false where one is open under its id, or ever was and `once` is set. With `news` the open
         one is told instead, and true is returned: one of the two sees everything that is on the record by then."""
 
-    async def look(self, id: str) -> EngineView:
+    async def view(self, id: str) -> EngineView:
         """Return the state of the workflow under this id."""
 
     async def terminate(self, id: str, reason: str) -> None:
@@ -555,7 +555,7 @@ class Calendars(Protocol):
     async def put(self, entry: CalendarEntry) -> None:
         """Put exactly this entry into the engine, apart from a person's pause; raise CalendarRefusedError."""
 
-    async def look(self, entry: CalendarEntry) -> CalendarView | None:
+    async def view(self, entry: CalendarEntry) -> CalendarView | None:
         """Return the state of an entry; None where the engine has none under its id."""
 
     async def remove(self, id: str) -> None:

@@ -193,7 +193,7 @@ class EndWatch:
 
     async def has_ended(self) -> bool:
         """Return whether it has ended; a run that is stopped or aborted has when its phases have been closed too."""
-        self._state = await self._watch.look()
+        self._state = await self._watch.poll()
         return self._state.status in ENDED[self._kind] and self._state.live_conduct_id is None
 
     async def wait(self) -> None:

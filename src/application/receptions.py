@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from baton.application.commands import Commands, execute_with_retry
+from baton.application.commands import execute_with_retry
 from baton.application.long_work import TaskWork
 from baton.application.ports import PeerClient
 from baton.domain.federation import received_artifact as rules
@@ -19,7 +19,6 @@ class Receptions(TaskWork):
     workflow = rules.RECEPTION
     command = ReceiveArtifact
     readable_with = "GetReceivedArtifact"
-    commands: Commands
     peers: PeerClient
 
     async def carry_out(self, task: Task) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from baton.application.commands import Commands, execute_with_retry
+from baton.application.commands import execute_with_retry
 from baton.application.long_work import TaskWork
 from baton.application.ports import ScanFile, ScanFiles
 from baton.application.unit_of_work import load_state, require_state
@@ -33,7 +33,6 @@ class ScanIngests(TaskWork):
     workflow = SCAN_INGEST
     command = IngestScan
     readable_with = "GetDataset"
-    commands: Commands
     scan_files: ScanFiles
 
     def progress_text(self, task: Task) -> str:

@@ -430,7 +430,7 @@ class TestWhoReacts:
         for context in ("RecipeApproval", "CautionProposal"):
             await facility.do(RegisterDecision(decided_by=await somebody(facility), context=context, choice="ProposeNotice"))
         rows = [facility.store.streams["Decision", decision.id][0] for decision in facility.decisions()]
-        jobs = [await Promoter(facility.client, 0.7, "own-site").jobs(row) for row in rows]
+        jobs = [await Promoter(facility.client, Settings(caution_promoter_enabled=True)).jobs(row) for row in rows]
         assert [len(found) for found in jobs] == [0, 1]
         assert jobs[1][0].id == f"promote-caution:{rows[1].stream_id}"
 
@@ -443,7 +443,8 @@ class TestWhoReacts:
         await facility.do(RegisterDecision(decided_by=drafter, context="CautionProposal", choice=choice))
         row = facility.store.streams["Decision", facility.decisions()[-1].id][0]
         by_promoter, by_drafter = promotes
-        proposals = Promoter(facility.client, 0.7, "own-site", by_promoter, by_drafter)
+        settings = Settings(caution_promoter_enabled=by_promoter, caution_drafter_promotes=by_drafter)
+        proposals = Promoter(facility.client, settings)
         assert proposals.enabled == (by_promoter or by_drafter)
         agents = {"promoter": SEEDED["CautionPromoter"].id, "drafter": drafter}
         jobs = await proposals.jobs(row)
@@ -456,7 +457,7 @@ class TestWhoReacts:
         unseen = await facility.another_beam(known=False)
         people = facility.people
         queries = Queries(people.store, people.authorizer, people.clock, new_id, people.ports)
-        losses = RunSupervisor(facility.client, queries, "own-site", None)
+        losses = RunSupervisor(facility.client, queries, Settings())
         rows = []
         for supply_id in (facility.line.supply_id, cryogen, unseen):
             await facility.do(MarkSupplyUnavailable(reason="gone"), supply_id)

@@ -21,7 +21,7 @@ class AgentSchedules:
     async def reconcile(self) -> None:
         """Make the engine match the settings; a schedule that somebody paused there stays paused."""
         for schedule in self.schedules:
-            view = await self.calendars.look(schedule.entry)
+            view = await self.calendars.view(schedule.entry)
             if not schedule.on:
                 if view is not None:
                     await self.calendars.remove(schedule.entry.id)

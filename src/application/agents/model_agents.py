@@ -193,12 +193,14 @@ def read_facility_code(run_id: UUID, own_code: str) -> Reads[str]:
     return min(scope.facility_codes, default=own_code)
 
 
+@dataclass
 class ConcludingWork(LongWork):
     """Work of every agent of a kind that is in service, on every run that ends."""
 
     wakes_on = conclusions.RUN_END_EVENTS
     task: ClassVar[AgentTask]
     agents: ModelAgents
+    settings: Settings
 
     @property
     def actors(self) -> Sequence[object]:
@@ -218,26 +220,20 @@ class ConcludingWork(LongWork):
         return Job(self.workflow, id, order, shown, summary, once=True, memo=event_memo(event))
 
 
-@dataclass
 class Debriefs(ConcludingWork):
     workflow = DEBRIEF.workflow
     reaction = "run_debriefer"
     task = DEBRIEF
-    agents: ModelAgents
-    settings: Settings
 
     @property
     def enabled(self) -> bool:
         return self.settings.run_debriefer_enabled
 
 
-@dataclass
 class CautionDrafts(ConcludingWork):
     workflow = DRAFT.workflow
     reaction = "caution_drafter"
     task = DRAFT
-    agents: ModelAgents
-    settings: Settings
 
     @property
     def enabled(self) -> bool:

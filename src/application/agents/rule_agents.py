@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -109,24 +109,24 @@ class RunSupervisor(LongWork):
     wakes_on = LEAVING
     client: AgentClient
     queries: Queries
-    facility_code: str
-    stop_after: timedelta | None
+    settings: Settings
     beam: BeamReader = outage_in
     stood_down: bool = False
-    enabled: bool = True
 
-    @classmethod
-    def build(cls, parts: Any) -> Self:
-        settings: Settings = parts.settings
-        seconds, enabled = settings.run_supervisor_stop_after_seconds, settings.run_supervisor_enabled
-        stop_after = None if seconds is None else timedelta(seconds=seconds)
-        return cls(parts.client, parts.queries, parts.facility_code, stop_after, enabled=enabled)
+    @property
+    def enabled(self) -> bool:
+        return self.settings.run_supervisor_enabled
 
     @classmethod
     def recurrence(cls, settings: Settings) -> Recurrence:
         return Recurrence(
             "run-supervisor", cls.workflow, settings.run_supervisor_tick_seconds, settings.run_supervisor_enabled
         )
+
+    @property
+    def stop_after(self) -> timedelta | None:
+        seconds = self.settings.run_supervisor_stop_after_seconds
+        return None if seconds is None else timedelta(seconds=seconds)
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
         transition: Any = decode_event(Supply.aggregate, event)
@@ -183,7 +183,7 @@ class RunSupervisor(LongWork):
         if run is None or run.status not in LIVE or (scope := await self.client.read(rules.needs_beam(run), caller)) is None:
             return
         if scope.bound_ids not in outages:
-            outages[scope.bound_ids] = await self.client.read(self.beam(scope, self.facility_code), caller)
+            outages[scope.bound_ids] = await self.client.read(self.beam(scope, self.settings.self_facility_code), caller)
         if (outage := outages[scope.bound_ids]) is None:
             return
         seen = await self.client.read(rules.load_watched_run(run_id, outage, SUPERVISOR_ID), caller)
@@ -222,36 +222,27 @@ class Promoter(LongWork):
     reaction = "caution_promoter"
     wakes_on = (DecisionRegistered,)
     client: AgentClient
-    least_confidence: float
-    facility_code: str
-    promoter_promotes: bool = True
-    drafter_promotes: bool = False
-
-    @classmethod
-    def build(cls, parts: Any) -> Self:
-        settings: Settings = parts.settings
-        promoting = settings.caution_promoter_enabled, settings.caution_drafter_promotes
-        return cls(parts.client, settings.caution_promoter_min_confidence, parts.facility_code, *promoting)
+    settings: Settings
 
     @property
     def enabled(self) -> bool:
-        return self.promoter_promotes or self.drafter_promotes
+        return self.settings.caution_promoter_enabled or self.settings.caution_drafter_promotes
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
         registered: Any = decode_event(Decision.aggregate, event)
         if registered.context != DRAFT.context:
             return ()
         id, jobs = f"{self.workflow}:{event.stream_id}", []
-        if self.drafter_promotes and registered.choice == DraftChoice.PROPOSE_NOTICE:
+        if self.settings.caution_drafter_promotes and registered.choice == DraftChoice.PROPOSE_NOTICE:
             jobs.append(self._job(event, f"{id}:{registered.decided_by}", registered.decided_by, DRAFT.kind))
-        if self.promoter_promotes:
+        if self.settings.caution_promoter_enabled:
             jobs.append(self._job(event, id, SEEDED[CAUTION_PROMOTER].id, CAUTION_PROMOTER))
         return jobs
 
     def _job(self, event: EventRow, id: str, agent_id: UUID, kind: str) -> Job:
         cause = {"event_id": event.event_id, "correlation_id": event.correlation_id}
         order = ProposalOrder(proposal_decision_id=event.stream_id, agent_id=agent_id, **cause)
-        attributes = {"BatonFacility": self.facility_code, "BatonPrincipal": str(agent_id)}
+        attributes = {"BatonFacility": self.settings.self_facility_code, "BatonPrincipal": str(agent_id)}
         summary = f"{kind} on proposal {event.stream_id}"
         return Job(self.workflow, id, order, attributes, summary, once=True, memo=event_memo(event))
 
@@ -265,7 +256,9 @@ class Promoter(LongWork):
             return
         proposal = await self.client.read(require(Decision, proposal_id), caller)
         decision_id = decision_id_of(proposal.decided_at, agent_id, promotion_cause(proposal_id))
-        command = PromoteByRule(proposal_decision_id=proposal_id, least_confidence=self.least_confidence)
+        command = PromoteByRule(
+            proposal_decision_id=proposal_id, least_confidence=self.settings.caution_promoter_min_confidence
+        )
         while await self.client.read(find(Decision, decision_id), caller) is None:
             try:
                 await self.client.execute(command, caller, new_id=decision_id)

@@ -305,7 +305,7 @@ class Reconciler:
             log.error("conduct_not_compared", conduct_id=str(conduct.conduct_id), **error_location(error))
 
     async def _compare(self, work: ConductWork, conduct: LiveConduct) -> None:
-        match await self.engine.look(conduct.workflow_id):
+        match await self.engine.view(conduct.workflow_id):
             case EngineView.ABSENT:
                 if await work.is_live(conduct.conduct_id):  # the record ends before the workflow does
                     await self._give_up(work, conduct, expired=False)

@@ -138,7 +138,7 @@ class RunConductor:
         watch = StreamWatch(self.store, Run, request.run_id)
         while True:
             attempt.heartbeat()
-            run = await watch.look()
+            run = await watch.poll()
             if run.live_conduct_id != request.conduct_id:
                 return PhaseReport(verdict=ConductVerdict.GONE)
             if run.status is not HELD:
@@ -158,7 +158,7 @@ class RunConductor:
         run_watch, phase_watch = StreamWatch(self.store, Run, request.run_id), StreamWatch(self.store, Procedure, known.id)
         while True:
             attempt.heartbeat()
-            run, phase = await run_watch.look(), await phase_watch.look()
+            run, phase = await run_watch.poll(), await phase_watch.poll()
             if run.live_conduct_id != request.conduct_id:
                 return PhaseReport(verdict=ConductVerdict.GONE)
             if phase.status is COMPLETED:
@@ -238,7 +238,7 @@ class RunConductor:
         """Wait until no phase is conducted any more, since the ends of all of them belong to the result."""
         for index, listed in enumerate(plan.phases):
             watch = StreamWatch(self.store, Procedure, listed.procedure_id)
-            while (await watch.look()).live_conduct_id is not None:
+            while (await watch.poll()).live_conduct_id is not None:
                 await self.progress.note(plan.opened.run_id, plan.opened.conduct_id, index, None)
                 await watch.wait()
 

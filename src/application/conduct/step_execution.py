@@ -283,7 +283,7 @@ class StepExecution:
     async def _ask(self, marker: Activity | None, *, again: bool = False, longest_pause: float | None = None) -> BeginResult:
         """Return the ledger's answer together with what the record says; ask again where that was outdated."""
         plan, place = self._plan, self._place
-        watched = await self._runner.watch.look(plan)
+        watched = await self._runner.watch.poll(plan)
         while True:
             self._signals = watched.signals
             request = BeginRequest(

@@ -71,7 +71,10 @@ class Firings(LongWork):
                 return await self._record_refused(due, next_firing.refusal)
             case FiringAction.OPEN if (refusal := await self._open(launch, due)) is not None:
                 return await self._record_refused(due, refusal)
-        return await self._record_opened(launch, due)
+        what = {"run_id": due.run_id} if launch.runs else {"procedure_id": due.procedure_id()}
+        await self._record(schedules.RecordScheduleFiring, due, **what)
+        await self.launches.start_workflow(launch)
+        return FiringVerdict.OPENED
 
     async def _open(self, launch: TargetLaunch, due: DueFiring) -> Refusal | None:
         """Open the conduct, or return what refuses it."""
@@ -116,24 +119,16 @@ class Firings(LongWork):
             return  # the record was restored meanwhile
         watched: tuple[Any, UUID] = (Run, due.run_id) if launch.runs else (Procedure, due.procedure_id())
         watch = StreamWatch(self.store, *watched)
-        while (await watch.look()).live_conduct_id == due.conduct_id:
+        while (await watch.poll()).live_conduct_id == due.conduct_id:
             attempt.heartbeat()
             await watch.wait()
 
-    async def _record_opened(self, launch: TargetLaunch, due: DueFiring) -> FiringVerdict:
-        what = {"run_id": due.run_id} if launch.runs else {"procedure_id": due.procedure_id()}
-        await self._record(schedules.RecordScheduleFiring(firing_id=due.id, scheduled_at=due.scheduled_at, **what), due)
-        await self.launches.start_workflow(launch)
-        return FiringVerdict.OPENED
-
     async def _record_refused(self, due: DueFiring, refusal: Refusal) -> FiringVerdict:
-        why = {"code": refusal.code, "detail": refusal.detail}
-        await self._record(
-            schedules.RecordScheduleFiringRefusal(firing_id=due.id, scheduled_at=due.scheduled_at, **why), due
-        )
+        await self._record(schedules.RecordScheduleFiringRefusal, due, code=refusal.code, detail=refusal.detail)
         return FiringVerdict.REFUSED
 
-    async def _record(self, command: Command, due: DueFiring) -> None:
+    async def _record(self, kind: type[Command], due: DueFiring, **outcome: Any) -> None:
+        command = kind.model_validate({"firing_id": due.id, "scheduled_at": due.scheduled_at, **outcome})
         await self.launches.execute(command, system_caller(due), due.schedule_id, due.id)
 
     async def _is_recorded(self, due: DueFiring) -> bool:

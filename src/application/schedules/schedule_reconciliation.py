@@ -113,7 +113,7 @@ class ScheduleReconciler:
             await self.calendars.remove(f"{PREFIX}{schedule_id}")
             await self._save(known, replace(known, removed=True))
             return
-        view = await self.calendars.look(entry_of(schedule, self.facility_code))
+        view = await self.calendars.view(entry_of(schedule, self.facility_code))
         if view is not None and view.paused and schedule.status is schedules.ACTIVE and is_unanswered(view, known):
             await self._take_over(schedule, known, view)
             schedule, known = await self._load(schedule_id)

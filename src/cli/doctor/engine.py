@@ -218,7 +218,7 @@ async def examine_schedules(connection: Connection, client: Client, settings: Se
     differing = await differences(connection, calendars, schedule_ids, facility_code, set(await missing_attributes(client)))
     paused = []
     for tick in turns:
-        view = await calendars.look(tick.entry)
+        view = await calendars.view(tick.entry)
         if view is None or not view.as_defined:
             differing.append(f"{tick.entry.id} ({'missing' if view is None else 'edited'})")
         elif view.paused:
@@ -247,7 +247,7 @@ async def differences(
         entry = entry_of(schedule, facility_code)
         if lacking & set(entry.attributes):  # then it was put without any
             entry = replace(entry, attributes={})
-        view = await calendars.look(entry)
+        view = await calendars.view(entry)
         if schedule.status is RETIRED:
             why = None if view is None else "retired, and still there"
         elif view is None:
