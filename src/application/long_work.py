@@ -68,11 +68,6 @@ def event_memo(event: EventRow) -> dict[str, str]:
     return {"event_id": str(event.event_id)}
 
 
-def task_kind(workflow_id: str) -> str:
-    """Return the kind of the task that a workflow carries out."""
-    return workflow_id.partition(":")[0]
-
-
 @dataclass(frozen=True)
 class Recurrence:
     """A calendar of the engine that starts a kind of work at regular intervals, and whether it is wanted. An occasion

@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from baton.application.commands import system_batch
-from baton.application.long_work import TASKS, LongWork, task_kind
+from baton.application.long_work import TASKS, LongWork
 from baton.application.ports import Batch, Bookmark, Clock, Engine, EngineUnavailableError, EventRow, IdGenerator, Store
 from baton.application.telemetry import error_location, error_text
 from baton.application.unit_of_work import load_row
@@ -196,7 +196,7 @@ class ReactionReader:
             workflows, tasks = [await self._engine.open_items(asked) for asked in (kinds, (TASKS,))]
         except EngineUnavailableError:
             return None
-        return [*workflows, *(task for task in tasks if task_kind(task.workflow_id) in kinds)]
+        return [*workflows, *(task for task in tasks if task.workflow_id.partition(":")[0] in kinds)]
 
     async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
         """Return an event as a dismissal judges it."""

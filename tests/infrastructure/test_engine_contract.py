@@ -277,7 +277,7 @@ async def test_an_engine_that_answers_and_refuses_says_with_what(temporal: Embed
     assert "(NOT_FOUND)" in caught.value.detail
 
 
-@pytest.mark.parametrize("asking", ["open_items", "start", "look", "terminate", "answer"])
+@pytest.mark.parametrize("asking", ["open_items", "start", "view", "terminate", "answer"])
 async def test_an_engine_that_cannot_be_reached_says_so(machine: EngineUnderTest, asking: str) -> None:
     engine = machine.unreachable
     calls: dict[str, Callable[[], Awaitable[Any]]] = {
