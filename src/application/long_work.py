@@ -43,8 +43,7 @@ class Pace(Enum):
     WAITING = "waiting"  # likewise, and it leaves its wait to another worker when its own one stops
 
 
-ActivityMark = tuple[str, Pace]  # the name of the activity that a method carries out, and its pace
-MARKS: dict[Callable[..., Any], ActivityMark] = {}
+MARKS: dict[Callable[..., Any], tuple[str, Pace]] = {}  # the activity that a method carries out, and its pace
 KINDS: "list[type[LongWork]]" = []  # every kind that was declared, in the order of their modules
 
 
@@ -58,7 +57,7 @@ def carries_out(activity: str, pace: Pace = Pace.SHORT) -> Callable[[F], F]:
     return mark
 
 
-def marked_methods(owner: type) -> Mapping[str, ActivityMark]:
+def marked_methods(owner: type) -> Mapping[str, tuple[str, Pace]]:
     """Return the methods of a class that carry out activities, by their names."""
     return {name: MARKS[method] for name, method in getmembers(owner, isfunction) if method in MARKS}
 
