@@ -1,11 +1,13 @@
-"""The activities of this build: each stub that workflows call, and what implements it.
+"""The activities of this build: each stub that workflows call, and what carries it out.
 Every activity may run again: the ledger, the streams and the rows say what was done already."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import wraps
+from functools import partial, wraps
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, TypeVar, TypeVarTuple, get_type_hints
 from uuid import UUID
 
@@ -14,31 +16,49 @@ from pydantic import BaseModel
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from baton.application.agents.model_agents import ModelAgents, Regenerations
+from baton import workflows
 from baton.application.agents.model_consultation import BusyError
-from baton.application.agents.rule_agents import Expirer, Promoter, RunSupervisor
-from baton.application.conduct.conductor import Conductor
 from baton.application.conduct.heartbeat import keep_beating
-from baton.application.conduct.passes import Passes
-from baton.application.conduct.run_conductor import RunConductor
-from baton.application.conduct.signal_reader import SignalReader
-from baton.application.conduct.step_execution import StepRunner
-from baton.application.long_work import TaskWork
-from baton.application.mint_sweeps import MintSweeps
-from baton.application.proposals import Proposals
-from baton.application.publications import Publications
-from baton.application.queues import QueueTurns
-from baton.application.schedules.firings import Firings
+from baton.application.long_work import LongWorks, Pace, TaskWork, marked_methods
 from baton.domain.conduct.messages import OwnedRequest
 from baton.domain.shared.tasks import TaskRequest
-from baton.workflows import activity_stubs as stubs
+from baton.workflows.activity_stubs import STUBS
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
-Q = TypeVar("Q")
 Arguments = TypeVarTuple("Arguments")
 Activities = list[Callable[..., Any]]
+BUSY_DELAY = timedelta(seconds=3)  # before another try where another agent holds the budget lock
+
+
+def activities_of(owner: object, declared: type | None = None) -> Activities:
+    """Return the activities that an object carries out, by the methods that its class declares for them."""
+    marks = marked_methods(declared or type(owner)).items()
+    return [implement(STUBS[activity], at_pace(pace, getattr(owner, method))) for method, (activity, pace) in marks]
+
+
+def activities_of_all(works: LongWorks, *others: object) -> Activities:
+    """Return the activities of every kind of long work, and of what else carries some out."""
+    actors = {id(actor): actor for work in works.values() for actor in work.actors}.values()
+    tasks = implement(STUBS["carry_out_task"], at_pace(Pace.SHORT, partial(carry_out_task, works)))
+    return [tasks, *(one for owner in (*actors, *others) for one in activities_of(owner))]
+
+
+def declared_workflows() -> Sequence[type]:
+    """Return every workflow of this build; each must be able to replay its recorded histories."""
+    modules = [import_module(f"{workflows.__name__}.{module.name}") for module in iter_modules(workflows.__path__)]
+    found = (kind for module in modules for kind in vars(module).values() if isinstance(kind, type))
+    return tuple({kind: None for kind in found if hasattr(kind, "__temporal_workflow_definition")})
+
+
+async def carry_out_task(works: LongWorks, request: TaskRequest) -> None:
+    """Have a task carried out by the work of its kind."""
+    work = works.get(request.kind)
+    if not isinstance(work, TaskWork):
+        raise ApplicationError("This build has no such kind of task.", type="UnknownTask", non_retryable=True)
+    refuse_foreign_workflow(f"{request.kind}:{request.work_id}")
+    await yield_on_shutdown(work.run(UUID(request.work_id)))
 
 
 def implement(
@@ -53,7 +73,10 @@ def implement(
             arguments = (request.model_validate(dict(zip(request.model_fields, arguments, strict=False))),)
         if arguments and isinstance(arguments[0], OwnedRequest):
             refuse_foreign_workflow(arguments[0].workflow_id)
-        return await work(*arguments)
+        try:
+            return await work(*arguments)
+        except BusyError as busy:  # the engine tries again soon, instead of a wait for the lock here
+            raise ApplicationError(str(busy), type="Busy", next_retry_delay=BUSY_DELAY) from None
 
     del run.__wrapped__  # the engine would take it for a method
     return run
@@ -89,9 +112,17 @@ class EngineAttempt:
         return details is not None and (details.timed_out or details.not_found) and not self.is_cancelled
 
 
-def until_shutdown(work: Callable[[Q, EngineAttempt], Coroutine[Any, Any, T]]) -> Callable[[Q], Coroutine[Any, Any, T]]:
-    """Return work that sends its own heartbeats while it waits, and yields when the worker stops."""
-    return lambda request: yield_on_shutdown(work(request, EngineAttempt()))
+def at_pace(pace: Pace, work: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Awaitable[T]]:
+    """Return work that shows that it is alive as it was declared to."""
+    match pace:
+        case Pace.QUICK:
+            return work
+        case Pace.SHORT:
+            return send_heartbeats()(work)
+        case Pace.BEATING:
+            return lambda request: work(request, EngineAttempt())
+        case Pace.WAITING:
+            return lambda request: yield_on_shutdown(work(request, EngineAttempt()))
 
 
 @asynccontextmanager
@@ -115,129 +146,3 @@ async def yield_on_shutdown(waiting: Coroutine[Any, Any, T]) -> T:
         for task in (work, stopping):
             task.cancel()
         await asyncio.gather(work, stopping, return_exceptions=True)
-
-
-@asynccontextmanager
-async def retry_when_busy() -> AsyncIterator[None]:
-    """Have the engine retry soon where another holds the budget lock, instead of waiting for it here."""
-    try:
-        yield
-    except BusyError as busy:
-        raise ApplicationError(str(busy), type="Busy", next_retry_delay=timedelta(seconds=3)) from None
-
-
-short, budgeted = send_heartbeats(), retry_when_busy()  # as decorators
-
-
-def conduct_activities(conductor: Conductor, passes: Passes, steps: StepRunner) -> Activities:
-    """Return the activities of a procedure's conduct: its steps, and what is recorded between them."""
-    attempt, declared = EngineAttempt(), stubs.ConductActivityStubs
-    return [
-        implement(declared.brief_conduct, short(conductor.brief)),
-        implement(declared.do_step, lambda request: steps.do(request, attempt)),
-        implement(declared.do_steps, lambda request: steps.do_stretch(request, attempt)),
-        implement(declared.collect_job, lambda request: steps.collect(request, attempt)),
-        implement(declared.await_run, until_shutdown(conductor.await_run)),
-        implement(declared.start_pass, short(passes.start)),
-        implement(declared.judge_pass, short(passes.judge)),
-        implement(declared.record_outcome, short(passes.record_outcome)),
-        implement(declared.advise_pass, until_shutdown(passes.advise)),
-        implement(declared.take_up_search, until_shutdown(passes.take_up)),
-        implement(declared.begin_closing, short(conductor.begin_closing)),
-        implement(declared.end_conduct, short(conductor.end)),
-    ]
-
-
-def run_conduct_activities(conductor: RunConductor) -> Activities:
-    """Return the activities of a run's conduct: its phases are opened and awaited, and its end is recorded."""
-    declared = stubs.RunConductActivityStubs
-    return [
-        implement(declared.brief_run_conduct, short(conductor.brief)),
-        implement(declared.open_phase, short(conductor.open_phase)),
-        implement(declared.await_run_resumed, until_shutdown(conductor.await_run)),
-        implement(declared.await_phase, until_shutdown(conductor.await_phase)),
-        implement(declared.end_run_conduct, short(conductor.end)),
-    ]
-
-
-def proposal_activities(proposals: Proposals) -> Activities:
-    """Return the activity of proposals: what was approved is carried out, and what nobody approved expires."""
-    declared = stubs.ProposalActivityStubs
-    return [implement(declared.settle_proposal, short(lambda id: proposals.settle(UUID(id))))]
-
-
-def schedule_firing_activities(firings: Firings) -> Activities:
-    """Return the activities of a schedule's firing: its conduct is opened and awaited."""
-    declared = stubs.ScheduleFiringActivityStubs
-    return [
-        implement(declared.open_firing, short(firings.open)),
-        implement(declared.await_firing, until_shutdown(firings.await_end)),
-    ]
-
-
-def queue_activities(turns: QueueTurns) -> Activities:
-    """Return the activities of a queue: the turn of an item is taken, and its end is awaited."""
-    declared = stubs.QueueActivityStubs
-    return [
-        implement(declared.take_turn, short(turns.take)),
-        implement(declared.await_item, until_shutdown(turns.await_end)),
-    ]
-
-
-def signal_activities(reader: SignalReader) -> Activities:
-    """Return the activity that reads signals."""
-    return [implement(stubs.SignalActivityStubs.read_signals, reader.read)]
-
-
-def agent_activities(
-    models: ModelAgents, regenerations: Regenerations, promoter: Promoter, supervisor: RunSupervisor, expirer: Expirer
-) -> Activities:
-    """Return the activities of agents: each acts through the command path as its own actor."""
-    declared = stubs.AgentActivityStubs
-    return [
-        implement(declared.take_lease, short(models.take_lease)),
-        implement(declared.conclude, short(budgeted(models.conclude))),
-        implement(declared.write_up_debrief, short(models.write_up)),
-        implement(declared.regenerate_debrief, short(budgeted(lambda id: regenerations.write(UUID(id))))),
-        implement(declared.promote_caution, short(promoter.promote)),
-        implement(declared.supervise_runs, short(supervisor.look)),
-        implement(declared.due_clearances, short(expirer.due)),
-        implement(declared.expire_clearance, short(lambda id: expirer.expire(UUID(id)))),
-    ]
-
-
-def mint_sweep_activities(sweeps: MintSweeps) -> Activities:
-    """Return the activities of a mint sweep."""
-
-    async def candidates(sweep_id: str) -> list[str]:
-        return [str(id) for id in await sweeps.candidates(UUID(sweep_id))]
-
-    declared = stubs.MintSweepActivityStubs
-    return [
-        implement(declared.mint_sweep_candidates, candidates),
-        implement(declared.mint_sweep_asset, lambda request: sweeps.mint(UUID(request.sweep_id), UUID(request.asset_id))),
-        implement(declared.mint_sweep_finish, lambda id: sweeps.finish(UUID(id))),
-    ]
-
-
-def calibration_publication_activities(publications: Publications) -> Activities:
-    """Return the activities of a calibration's publication."""
-    declared = stubs.CalibrationPublicationActivityStubs
-    return [
-        implement(declared.sign_calibration_publication, lambda id: publications.sign(UUID(id))),
-        implement(declared.send_calibration_publication, lambda id: publications.send(UUID(id))),
-        implement(declared.record_calibration_publication, lambda id: publications.record(UUID(id))),
-    ]
-
-
-def task_activities(works: Iterable[TaskWork]) -> Activities:
-    """Return the activity of tasks, which looks for each in the work of its kind."""
-    by_kind = {work.workflow: work for work in works}
-
-    async def carry_out(request: TaskRequest) -> None:
-        if (work := by_kind.get(request.kind)) is None:
-            raise ApplicationError("This build has no such kind of task.", type="UnknownTask", non_retryable=True)
-        refuse_foreign_workflow(f"{request.kind}:{request.work_id}")
-        await yield_on_shutdown(work.run(UUID(request.work_id)))
-
-    return [implement(stubs.TaskActivityStubs.carry_out_task, short(carry_out))]

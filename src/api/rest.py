@@ -35,7 +35,7 @@ class OperationEndpoint:
         operation = self.operation
         target_id = uuid_from(request.path[operation.target], "path", operation.target) if operation.target else None
         body = await self._body(request)
-        if len(body) > LARGE_BODY and operation.work is None:  # long work is waited for
+        if len(body) > LARGE_BODY and not operation.opens_work:  # long work is waited for
             async with self.turn:
                 return await self._answer(request, body, caller, target_id)
         return await self._answer(request, body, caller, target_id)

@@ -248,7 +248,7 @@ class ConductStream:
                         yield frame_bytes(StreamFrame(FrameKind.SNAPSHOT, 0, view), None)
                 else:
                     async with self.streams.reading:
-                        frames = await self.feed.look(watch, caller)
+                        frames = await self.feed.poll(watch, caller)
                     for frame in frames:
                         reader.note_sent()
                         yield frame_bytes(frame, watch.outline.conduct_id)

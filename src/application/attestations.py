@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from baton.application.caller import Caller
-from baton.application.commands import Commands, execute_with_retry
+from baton.application.commands import execute_with_retry
 from baton.application.long_work import TaskWork
 from baton.application.ports import ByteSource
 from baton.application.unit_of_work import load_state, require_state
@@ -23,52 +23,43 @@ NOTED_EVERY = 1.0  # seconds between two notes of how far a sweep is
 COPIES, MISMATCHES = "distribution_ids", "mismatch_count"  # keys of a sweep's notes
 
 
-class Attestor:
-    """Reads copies where they are, and records what it finds in the name of the one who asked."""
+@dataclass
+class AttestingWork(TaskWork):
+    """Work that reads copies where they are, and records what it finds in the name of the one who asked."""
 
-    def __init__(self, commands: Commands, source: ByteSource) -> None:
-        self._commands = commands
-        self._source = source
+    byte_sources: ByteSource
 
     async def attest(self, attestation_id: UUID, copy: Distribution, caller: Caller) -> Attestation:
         """Return the attestation of a copy under this id, which is recorded once however many attempts there are."""
-        store = self._commands.store
+        store = self.commands.store
         if (known := await load_state(store, Attestation, attestation_id)) is not None:
             return known
-        command = rules.CompleteAttestation(distribution_id=copy.id, reading=await self._source.read(copy.uri))
+        command = rules.CompleteAttestation(distribution_id=copy.id, reading=await self.byte_sources.read(copy.uri))
         with suppress(rules.attestation.AlreadyExists):  # another attempt was faster
-            await execute_with_retry(self._commands, command, caller, new_id=attestation_id)
+            await execute_with_retry(self.commands, command, caller, new_id=attestation_id)
         return await require_state(store, Attestation, attestation_id)
 
 
-class Attestations(TaskWork):
+class Attestations(AttestingWork):
     """Long work: one copy's bytes are checked."""
 
     workflow = rules.ATTESTATION
     command = rules.RecordAttestation
     readable_with = "GetAttestation"
 
-    def __init__(self, commands: Commands, attestor: Attestor) -> None:
-        super().__init__(commands)
-        self._attestor = attestor
-
     async def carry_out(self, task: Task) -> Mapping[str, Any]:
         copy = await require_state(self.commands.store, Distribution, UUID(task.request["distribution_id"]))
-        await self._attestor.attest(UUID(task.ids["attestation_id"]), copy, self.caller_of(task))
+        await self.attest(UUID(task.ids["attestation_id"]), copy, self.caller_of(task))
         return {"attestation_id": task.ids["attestation_id"]}
 
 
-class AttestationSweeps(TaskWork):
+class AttestationSweeps(AttestingWork):
     """Long work: the bytes of many copies are checked. Which ones is settled by the first attempt; what was checked, the
     record says, so that a later attempt reads no copy again that an earlier one had finished."""
 
     workflow = rules.SWEEP
     command = rules.AttestDistributions
     readable_with = "ListAttestations"
-
-    def __init__(self, commands: Commands, attestor: Attestor) -> None:
-        super().__init__(commands)
-        self._attestor = attestor
 
     def progress_text(self, task: Task) -> str:
         count = task.notes.get(MISMATCHES, 0)
@@ -95,7 +86,7 @@ class AttestationSweeps(TaskWork):
             copy = await require_state(self.commands.store, Distribution, id)
             if copy.status is not DistributionStatus.DISCARDED:
                 attestation_id = rules.swept_attestation_id(task, id)
-                progress.recorded[id] = await self._attestor.attest(attestation_id, copy, self.caller_of(task))
+                progress.recorded[id] = await self.attest(attestation_id, copy, self.caller_of(task))
             await progress.note()
 
     async def _chosen_copies(self, task: Task) -> list[UUID]:

@@ -1,4 +1,4 @@
-"""Keeps catalogues outside up to date. The log is the outbox: a subscriber notes what each catalogue is to be told, and one
+"""Keeps catalogues outside up to date. The log is the outbox: every event is noted for each catalogue, and one
 task at a time works through what is noted for a catalogue, until that has answered."""
 
 from collections.abc import Mapping, Sequence
@@ -7,14 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.caller import Caller
-from baton.application.commands import Commands, system_batch
+from baton.application.commands import system_batch
 from baton.application.long_work import TaskWork
-from baton.application.ports import Catalogue, CatalogueRefusedError, CatalogueUnavailableError, EventRow, Job, Session
-from baton.application.reactions import event_memo
+from baton.application.ports import Catalogue, CatalogueRefusedError, CatalogueUnavailableError, EventRow, Session
 from baton.application.unit_of_work import load_row, require_state
 from baton.domain.data import catalogue as rules
 from baton.domain.data.catalogue import CATALOGUES, PENDING, CatalogueEntry, CatalogueEntryStatus
-from baton.domain.kernel import Event
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.deployment import CatalogueName
@@ -23,19 +21,28 @@ from baton.domain.shared.text import shorten
 from baton.domain.shared.writes import Drop, Put
 
 
+@dataclass
 class CatalogueWork(TaskWork):
     """Long work: tells one catalogue of every dataset whose entry is Pending there, one after the other."""
 
     workflow = CATALOGUES
+    reaction = "catalogues"
+    wakes_on = rules.SHOWN_EVENTS
     command = rules.RetryCatalogueEntry
     readable_with = rules.ListCatalogueEntries.__name__
+    catalogues: Sequence[Catalogue]
 
-    def __init__(self, commands: Commands, catalogues: Sequence[Catalogue]) -> None:
-        super().__init__(commands)
-        self.catalogues = {catalogue.name: catalogue for catalogue in catalogues}
+    @property
+    def enabled(self) -> bool:
+        return bool(self.catalogues)
 
-    async def request(self, dataset_id: UUID, catalogue: CatalogueName, event: EventRow) -> Job:
-        """Note that a catalogue is to show a dataset again; return the job that sees to it, which may be under way."""
+    async def concerned_ids(self, event: EventRow) -> Sequence[UUID]:
+        stream = REGISTRY.aggregates[event.stream_type].state
+        dataset_id = rules.shown_dataset_id(await require_state(self.commands.store, stream, event.stream_id))
+        return [await self._request(dataset_id, catalogue.name, event) for catalogue in self.catalogues]
+
+    async def _request(self, dataset_id: UUID, catalogue: CatalogueName, event: EventRow) -> UUID:
+        """Note that a catalogue is to show a dataset again; return the task that sees to it, which may be under way."""
         async with self.commands.store.session(CATALOGUES) as session:
             entry = await find_entry(session, rules.entry_id_of(dataset_id, catalogue))
             running = await session.records(Task, {"kind": CATALOGUES, "status": self.running})
@@ -47,10 +54,10 @@ class CatalogueWork(TaskWork):
                 begun = begin_task(CATALOGUES, work_id, {"catalogue": catalogue.value}, {"catalogue": catalogue}, call)
                 rows += [row for row in begun if isinstance(row, Put)]
             await self._write(session, *rows)
-        return replace(await self.job(work_id), memo=event_memo(event))
+        return work_id
 
     async def carry_out(self, task: Task) -> Mapping[str, Any]:
-        catalogue = self.catalogues.get(CatalogueName(task.request["catalogue"]))
+        catalogue = next((one for one in self.catalogues if one.name == task.request["catalogue"]), None)
         if catalogue is None:
             detail = f"{task.request['catalogue']} is not configured any more; what is Pending there waits until it is."
             raise rules.CatalogueNotConfiguredError(detail, reason="not_configured")
@@ -130,21 +137,3 @@ async def find_entry(session: Session, entry_id: UUID) -> CatalogueEntry | None:
     """Return the entry under an id; None where there is none."""
     rows = await session.records(CatalogueEntry, {"entry_id": entry_id})
     return rows[0] if rows else None
-
-
-@dataclass
-class CatalogueSubscriber:
-    """Has every catalogue show a dataset again when any part that it shows changes."""
-
-    work: CatalogueWork
-    name: str = "catalogues"
-    workflows: tuple[str, ...] = (CATALOGUES,)
-    events: tuple[type[Event], ...] = rules.SHOWN_EVENTS
-
-    def __post_init__(self) -> None:
-        self.enabled = bool(self.work.catalogues)
-
-    async def jobs(self, event: EventRow) -> Sequence[Job]:
-        stream = REGISTRY.aggregates[event.stream_type].state
-        dataset_id = rules.shown_dataset_id(await require_state(self.work.commands.store, stream, event.stream_id))
-        return [await self.work.request(dataset_id, name, event) for name in self.work.catalogues]

@@ -30,7 +30,7 @@ from baton.application.unit_of_work import UnitOfWork, load_state
 from baton.domain.access.actor import Actor
 from baton.domain.kernel import Call, Command, NeededPermissions
 from baton.domain.ports import Ports
-from baton.domain.registry import Operation, defines
+from baton.domain.registry import OpenedWork, Operation, WokenWork, defines
 from baton.domain.shared.canonical import content_hash, derived_uuid7
 from baton.domain.shared.dry_run import DryRun
 from baton.domain.shared.reads import Reads
@@ -89,7 +89,7 @@ class Commands:
         """Execute one command, or refuse it and change nothing; `new_id` is what it opens or creates."""
         operation = command.operation
         await self._authorize(command, caller)
-        begins = operation.work is not None or operation.starts_workflow is not None
+        begins = isinstance(operation.work, OpenedWork | WokenWork)
         if begins and caller.claims is not None:
             caller = replace(caller, proven_group_ids=await self.authorizer.proven_groups(caller))
         claim = self._claim(operation, command, caller, target_id, key) if key is not None else None
@@ -296,7 +296,7 @@ class Commands:
         return await self._decide(unit, command, call, target_id) if rehearsing.made_up else decided
 
     def _claim(self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, key: str) -> KeyClaim:
-        ignored = {"wait"} if operation.work is not None else None  # how long the caller waits is not what it asks for
+        ignored = {"wait"} if operation.opens_work else None  # how long the caller waits is not what it asks for
         request = command.model_dump(mode="json", exclude_unset=True, exclude=ignored)
         fingerprint = content_hash([operation.command_name, target_id, request])
         return KeyClaim(caller.principal_id, key, caller.surface_id, operation.command_name, fingerprint, self.clock())

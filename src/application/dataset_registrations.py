@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from baton.application.caller import Caller
-from baton.application.commands import Commands, system_batch
+from baton.application.commands import system_batch
 from baton.application.long_work import TaskWork
-from baton.application.ports import ByteSource, EventRow, Job
-from baton.application.reactions import event_memo
+from baton.application.ports import ByteSource, EventRow
 from baton.application.unit_of_work import load_row, load_state
 from baton.domain.conduct.progress import OpenedConduct
 from baton.domain.data import procedure_files as rules
@@ -19,7 +18,7 @@ from baton.domain.data.dataset import Dataset, RegisterDataset
 from baton.domain.data.distribution import Distribution, RegisterDistribution
 from baton.domain.data.procedure_files import LeftFile, ProcedureFile, RegisterProcedureDatasets
 from baton.domain.data.values import GivenChecksum, GivenEncoding
-from baton.domain.kernel import Command, Event, State
+from baton.domain.kernel import Command, State
 from baton.domain.procedure.procedure import Procedure, ProcedureAborted, ProcedureCompleted
 from baton.domain.recipe.plan import DataRegistration
 from baton.domain.run.run import Run
@@ -41,17 +40,17 @@ class FileNotReadError(Exception):
     """A file cannot be read here; the message says why."""
 
 
+@dataclass
 class DatasetRegistrations(TaskWork):
     """Long work: the files of a procedure become datasets. Their ids follow from procedure and address, so that a
     repeated registration finds them."""
 
     workflow = rules.DATASET_REGISTRATION
+    reaction = "dataset_registration"
+    wakes_on = (ProcedureCompleted, ProcedureAborted)
     command = RegisterProcedureDatasets
     readable_with = "GetProcedureFiles"
-
-    def __init__(self, commands: Commands, source: ByteSource) -> None:
-        super().__init__(commands)
-        self._source = source
+    byte_sources: ByteSource
 
     async def carry_out(self, task: Task) -> Mapping[str, Any]:
         caller, procedure_id = self.caller_of(task), UUID(task.ids["procedure_id"])
@@ -73,6 +72,20 @@ class DatasetRegistrations(TaskWork):
                 left.append(LeftFile(step_index=file.step_index, code=refusal.code, detail=refusal.detail))
         answer = rules.RegisteredProducts(procedure_id=procedure_id, dataset_ids=tuple(registered), left=tuple(left))
         return answer.model_dump(mode="json")
+
+    async def concerned_ids(self, event: EventRow) -> Sequence[UUID]:
+        """Begin the registration of what an ended phase left, where its plan says how, and return its id."""
+        caller = caller_of(event)
+        procedure = await self.commands.read(require(Procedure, event.stream_id), caller)
+        if (await self.commands.read(rules.products_of(procedure), caller)).registration is None:
+            return ()
+        if not await self.commands.read(rules.files_of(procedure.id), caller):
+            return ()
+        conduct = await load_row(self.commands.store, OpenedConduct, conduct_id=procedure.last_conduct_id)
+        if conduct is not None and conduct.principal_id == caller.principal_id:
+            caller = replace(caller, proven_group_ids=frozenset(conduct.proven_group_ids))
+        await self.begin(procedure, caller)
+        return (rules.registration_id(procedure),)
 
     async def begin(self, procedure: Procedure, caller: Caller) -> None:
         """Begin the work for a procedure that ended, unless it was begun before."""
@@ -132,7 +145,7 @@ class DatasetRegistrations(TaskWork):
         encoding = file.encoding or GivenEncoding(media_type=file.media_type)
         if file.checksum is not None and file.byte_size is not None:
             return FileContent(file.checksum, file.byte_size, encoding)
-        reading = await self._source.read(file.uri)
+        reading = await self.byte_sources.read(file.uri)
         if reading.digest is None or reading.byte_size is None:
             raise FileNotReadError(reading.error_detail)
         return FileContent(GivenChecksum(algorithm="sha256", value=reading.digest), reading.byte_size, encoding)
@@ -152,31 +165,6 @@ def content_of(dataset: Dataset) -> FileContent:
     """Return what a dataset says of its bytes."""
     checksum = GivenChecksum(algorithm=dataset.checksum.algorithm.value, value=dataset.checksum.value)
     return FileContent(checksum, dataset.byte_size, GivenEncoding(**dict(dataset.encoding)))
-
-
-@dataclass
-class EndedProcedureSubscriber:
-    """Starts the registration of what each ended phase left, where its plan says how."""
-
-    registrations: DatasetRegistrations
-    enabled: bool = True
-    name: str = "dataset_registration"
-    workflows: tuple[str, ...] = (rules.DATASET_REGISTRATION,)
-    events: tuple[type[Event], ...] = (ProcedureCompleted, ProcedureAborted)
-
-    async def jobs(self, event: EventRow) -> Sequence[Job]:
-        commands, caller = self.registrations.commands, caller_of(event)
-        procedure = await commands.read(require(Procedure, event.stream_id), caller)
-        if (await commands.read(rules.products_of(procedure), caller)).registration is None:
-            return ()
-        if not await commands.read(rules.files_of(procedure.id), caller):
-            return ()
-        conduct = await load_row(commands.store, OpenedConduct, conduct_id=procedure.last_conduct_id)
-        if conduct is not None and conduct.principal_id == caller.principal_id:
-            caller = replace(caller, proven_group_ids=frozenset(conduct.proven_group_ids))
-        await self.registrations.begin(procedure, caller)
-        job = await self.registrations.job(rules.registration_id(procedure))
-        return (replace(job, memo=event_memo(event)),)
 
 
 def caller_of(event: EventRow) -> Caller:

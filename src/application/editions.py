@@ -3,10 +3,11 @@ any more is marked. The registry comes first and the record second; both may be 
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from baton.application.commands import Commands, execute_with_retry
+from baton.application.commands import execute_with_retry
 from baton.application.long_work import TaskWork
 from baton.application.ports import Minter
 from baton.application.unit_of_work import require_state
@@ -38,20 +39,19 @@ class IdentifierRegistryUnavailableError(Unavailable):
     """The identifier registry cannot be reached now, or none is configured; the work is taken up again later."""
 
 
+@dataclass
 class IdentifierWork(TaskWork):
     """Work that a registry has a part in."""
 
-    def __init__(self, commands: Commands, minter: Minter | None) -> None:
-        super().__init__(commands)
-        self._minter = minter
+    minter: Minter | None
 
     @property
-    def minter(self) -> Minter:
+    def registry(self) -> Minter:
         """The registry; raise where none is configured any more."""
-        if self._minter is None:
+        if self.minter is None:
             detail = "No identifier registry is configured here; set PID_MINTER, or ask the operator of the service to."
             raise ExternalIdMintingNotConfiguredError(detail, reason="no_minter")
-        return self._minter
+        return self.minter
 
 
 class EditionPublications(IdentifierWork):
@@ -77,7 +77,7 @@ class EditionPublications(IdentifierWork):
         caller = self.caller_of(task)
         citation = await self.commands.read(published_citation(edition, all_named=True), caller)
         try:
-            minted = await self.minter.mint(DOI, str(edition.id), citation)
+            minted = await self.registry.mint(DOI, str(edition.id), citation)
         except ExternalIdMintError as error:
             raise PersistentIdentifierMintError(error.detail, reason=error.reason, facts=error.facts) from None
         record = RecordEditionPublication(external_id=minted.value, external_id_scheme=minted.scheme)
@@ -101,7 +101,7 @@ class EditionWithdrawals(IdentifierWork):
         if edition.status is PUBLISHED:
             assert edition.external_id is not None, "a published edition has its DOI"
             try:
-                await self.minter.tombstone(DOI, edition.external_id, reason)
+                await self.registry.tombstone(DOI, edition.external_id, reason)
             except ExternalIdMintError as error:
                 raise PersistentIdentifierTombstoneError(error.detail, reason=error.reason, facts=error.facts) from None
             record = RecordEditionWithdrawal(withdrawal_reason=reason)
@@ -121,7 +121,7 @@ class DatasetTombstones(IdentifierWork):
         dataset = await require_state(self.commands.store, Dataset, UUID(task.request["dataset_id"]))
         assert dataset.external_id is not None, "only a dataset with a DOI has it marked"
         try:
-            await self.minter.tombstone(DOI, dataset.external_id, tombstone_text(dataset))
+            await self.registry.tombstone(DOI, dataset.external_id, tombstone_text(dataset))
         except (ExternalIdMintError, ExternalIdMintingNotConfiguredError) as error:
             if error.reason in LASTING:
                 raise

@@ -120,6 +120,16 @@ class ModelProvider(Protocol):
         """Return one answer; raise LanguageModelError."""
 
 
+class Models(Protocol):
+    """The language models of this deployment."""
+
+    def resolve(self, ref: ModelRef) -> ModelRef:
+        """Return the model that a reference to a setting means now."""
+
+    def provider(self, ref: ModelRef) -> ModelProvider | None:
+        """Return the provider of a model; None where it is not configured."""
+
+
 async def chat_with_retry(
     provider: ModelProvider, request: ChatRequest, sleep: Callable[[float], Awaitable[None]]
 ) -> ChatResponse:

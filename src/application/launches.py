@@ -1,16 +1,15 @@
 """Launches of what a queue or a schedule has arranged. Everything here may be repeated: every id follows from the launch,
 and the record says what was done."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.conduct_work import ConductWork
-from baton.application.ports import Job, Store, Work, WorkItem, WorkProgress
+from baton.application.ports import Store
 from baton.application.service import Service
 from baton.application.unit_of_work import load_state
 from baton.domain.conduct.endings import HoldProcedure
@@ -48,10 +47,16 @@ class Launches:
     conducts: ConductWork
     run_conducts: ConductWork
 
-    async def open(self, launch: TargetLaunch) -> None:
-        """Launch a target, or raise the refusal that keeps it from opening."""
+    async def open(self, launch: TargetLaunch) -> Refusal | None:
+        """Launch a target, or return the refusal that keeps it from opening."""
         command = StartLaunch(arranged=launch.arranged)
-        await self.execute(command, launch.caller, None, launch.ids.id, lambda: self.is_open(launch))
+        try:
+            await self.execute(command, launch.caller, None, launch.ids.id, lambda: self.is_open(launch))
+        except Unavailable:
+            raise
+        except Refusal as refusal:
+            return refusal
+        return None
 
     async def is_open(self, launch: TargetLaunch) -> bool:
         """Return whether the conduct was opened, however it goes."""
@@ -89,34 +94,3 @@ class Launches:
 
     def _works(self, launch: TargetLaunch) -> ConductWork:
         return self.run_conducts if launch.runs else self.conducts
-
-
-class LaunchWork:
-    """The conduct of a launch as the long work that its command waits for: that of a run, or of a procedure."""
-
-    workflow = "launch"
-
-    def __init__(self, *works: Work) -> None:
-        self._works = works
-
-    async def job(self, work_id: UUID) -> Job | None:
-        return await (await self._conduct(work_id)).job(work_id)
-
-    async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
-        return await (await self._conduct(work_id)).answer(work_id)
-
-    async def progress(self, work_id: UUID) -> WorkProgress | None:
-        return await (await self._conduct(work_id)).progress(work_id)
-
-    async def unfinished_ids(self) -> Sequence[UUID]:
-        return ()  # it is found as the conduct
-
-    async def item(self, work_id: UUID) -> WorkItem | None:
-        return None  # likewise
-
-    async def _conduct(self, work_id: UUID) -> Work:
-        """Return the work that knows this conduct, which is on record by now."""
-        for work in self._works[:-1]:
-            if await work.item(work_id) is not None:
-                return work
-        return self._works[-1]

@@ -1,12 +1,13 @@
 """Mint sweeps: what the workflow's activities do, and where its answer is read."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from baton.application.caller import Caller
-from baton.application.long_work import RowWork
+from baton.application.commands import Commands
+from baton.application.long_work import Pace, RowWork, carries_out
 from baton.application.ports import WorkProgress
 from baton.application.unit_of_work import load_event_rows
 from baton.domain.equipment import asset_external_id as rules
@@ -20,6 +21,7 @@ from baton.domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
 PAGE = 100
 
 
+@dataclass
 class MintSweeps(RowWork[MintSweep]):
     """Long work: an external identifier for every asset that lacks one."""
 
@@ -28,6 +30,7 @@ class MintSweeps(RowWork[MintSweep]):
     command_name = rules.MintMissingAssetExternalIds.__name__
     readable_with = "GetAssetMintSweep"
     running = (MintSweepStatus.RUNNING,)
+    commands: Commands
 
     async def progress(self, work_id: UUID) -> WorkProgress:
         done = len(judged_assets(await self.load(work_id)))
@@ -37,6 +40,7 @@ class MintSweeps(RowWork[MintSweep]):
         sweep = await self.load(work_id)
         return rules.sweep_view(sweep).model_dump(mode="json") if sweep.status is MintSweepStatus.FINISHED else None
 
+    @carries_out("mint_sweep_candidates", Pace.QUICK)
     async def candidates(self, sweep_id: UUID) -> list[UUID]:
         """Return the next assets to mint for, oldest first; none when the sweep has ended."""
         sweep = await self.load(sweep_id)
@@ -56,8 +60,10 @@ class MintSweeps(RowWork[MintSweep]):
                 break
         return found[:wanted]
 
-    async def mint(self, sweep_id: UUID, asset_id: UUID) -> None:
+    @carries_out("mint_sweep_asset", Pace.QUICK)
+    async def mint(self, request: rules.MintRequest) -> None:
         """Assign one identifier as the sweep's own principal, and record the result."""
+        sweep_id, asset_id = request.sweep_id, request.asset_id
         sweep = await self.load(sweep_id)
         judged = judged_assets(sweep)
         if sweep.status is MintSweepStatus.FINISHED or asset_id in judged or len(judged) >= sweep.limit_:
@@ -75,6 +81,7 @@ class MintSweeps(RowWork[MintSweep]):
             outcome = await self._assigned_before(sweep, asset_id) or refusal
         await self.change(sweep_id, lambda current: rules.with_outcome(current, asset_id, outcome))
 
+    @carries_out("mint_sweep_finish", Pace.QUICK)
     async def finish(self, sweep_id: UUID) -> None:
         """Close the sweep, once."""
         finished, now = MintSweepStatus.FINISHED, self.commands.clock()

@@ -16,6 +16,7 @@ from baton.domain.agent.reactions import OpenItem
 from baton.domain.agent.redaction import NameBook
 from baton.domain.data.attestation import ByteReading
 from baton.domain.data.catalogue import CataloguedDataset
+from baton.domain.data.scan import ScanDescription
 from baton.domain.kernel import Call, Event, Outcome, StoredEvent
 from baton.domain.schedule.calendar import Calendar
 from baton.domain.schedule.schedule import Overlap
@@ -316,7 +317,7 @@ class Engine(Protocol):
         """Start a workflow; return false where one is open under its id, or ever was and `once` is set. With `news` the open
         one is told instead, and true is returned: one of the two sees everything that is on the record by then."""
 
-    async def look(self, id: str) -> EngineView:
+    async def view(self, id: str) -> EngineView:
         """Return the state of the workflow under this id."""
 
     async def terminate(self, id: str, reason: str) -> None:
@@ -339,25 +340,11 @@ class WorkItem:
     correlation_id: UUID | None = None  # that of the request which began it
 
 
-class Work(Protocol):
-    """One kind of long work: its workflow, and where its answer appears."""
+class StallRecord(Protocol):
+    """Where it is recorded that the engine fails with a conduct."""
 
-    workflow: str
-
-    async def job(self, work_id: UUID) -> Job | None:
-        """Return the job to start; None where there is nothing left to do."""
-
-    async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
-        """Return the answer once the work is done; raise the refusal it ended with."""
-
-    async def unfinished_ids(self) -> Sequence[UUID]:
-        """Return the work under way on the record, which the engine may not know of."""
-
-    async def item(self, work_id: UUID) -> WorkItem | None:
-        """Return the work under this id; None where there is none of this kind."""
-
-    async def progress(self, work_id: UUID) -> WorkProgress | None:
-        """Return the progress, where it is known."""
+    async def mark_stalled(self, progress: type[Record], conduct_id: UUID) -> None:
+        """Mark a conduct that is live; any other is left alone."""
 
 
 class VerdictLog(Protocol):
@@ -419,6 +406,29 @@ class ByteSource(Protocol):
 
     async def aclose(self) -> None:
         """Close every connection."""
+
+
+class ScanFile(Protocol):
+    """A scan file that is open for reading; everything that is wrong with it is an InvalidScanFileError."""
+
+    byte_size: int
+    digested_bytes: int  # how far `digest` is
+
+    async def describe(self) -> ScanDescription:
+        """Return what the file says of itself; ScanReaderMissingError where nothing here can read it."""
+
+    async def digest(self) -> str:
+        """Return the SHA-256 of all bytes as hexadecimal digits."""
+
+    async def refuse_changed(self) -> None:
+        """Refuse a file that was written to or replaced since it was opened."""
+
+
+class ScanFiles(Protocol):
+    """The scan files that can be read here."""
+
+    def open(self, uri: str) -> AbstractAsyncContextManager[ScanFile]:
+        """Open the file under a URI, or raise InvalidScanFileError."""
 
 
 class SigningFailedError(Exception):
@@ -545,7 +555,7 @@ class Calendars(Protocol):
     async def put(self, entry: CalendarEntry) -> None:
         """Put exactly this entry into the engine, apart from a person's pause; raise CalendarRefusedError."""
 
-    async def look(self, entry: CalendarEntry) -> CalendarView | None:
+    async def view(self, entry: CalendarEntry) -> CalendarView | None:
         """Return the state of an entry; None where the engine has none under its id."""
 
     async def remove(self, id: str) -> None:

@@ -1,7 +1,7 @@
 """Proposals: how a command that was approved is carried out, once, as its proposer; how one that nobody approves expires;
 and what its proposer and its approver are answered."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from baton.application.caller import Caller, GivenApproval
 from baton.application.commands import READ_EVENT_TEXTS, Commands, execute_with_retry
-from baton.application.ports import EventRow, Job, Store, WorkItem, WorkProgress
-from baton.application.reactions import event_memo
+from baton.application.long_work import AwaitedWork, LookUpWork, carries_out
+from baton.application.ports import Job, WorkItem, WorkProgress
 from baton.application.service import Service
-from baton.application.unit_of_work import load_row, load_state
+from baton.application.unit_of_work import load_row, load_state, require_state
 from baton.domain.access.proposal_content import ProposalContent
-from baton.domain.kernel import Command, Event
+from baton.domain.kernel import Command
 from baton.domain.shared.refusals import (
     ConcurrencyError,
     IdempotencyClaimLostError,
@@ -31,37 +31,44 @@ from baton.domain.trust import proposal as rules
 from baton.domain.trust.authorization import ApprovalRequiredError
 from baton.domain.trust.proposal import Proposal, ProposalStatus, ProposalView, Rehearsal
 from baton.domain.trust.proposal_basis import ProposalBasis, ProposalChangedError, without_texts
+from baton.domain.trust.settlement import SettlementAction, next_action
 
 NOT_KEYED_OUTSIDE = "\t"  # no surface takes a key with it: what is carried out cannot be forestalled under its key
 EVERYWHERE = (UnauthorizedError, ApprovalRequiredError, ConcurrencyError, IdempotencyConflictError)
 
 
-class ProposedWork:
-    """A proposal as its proposer waits for it: its command's answer, or why it was not carried out."""
+@dataclass
+class Proposals(LookUpWork, AwaitedWork):
+    """Proposals: each is unfinished until it is settled, and everything that settles it may be repeated. Its proposer waits
+    for the answer of the command, its approver for the outcome."""
 
-    workflow = rules.PROPOSER_WORK
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    workflow = rules.PROPOSAL_WORK
+    reaction = "proposals"
+    wakes_on = (rules.ProposalOpened, rules.ProposalApproved, rules.ProposalRejected, rules.ProposalWithdrawn)
+    listens = True
+    unfinished = rules.OPEN_PROPOSALS
+    commands: Commands
+    service: Service
 
     async def job(self, work_id: UUID) -> Job:
-        return proposal_job(work_id, news=False)
+        return Job(self.workflow, f"{self.workflow}:{work_id}", str(work_id), {}, f"Proposal {work_id}")
 
     async def item(self, work_id: UUID) -> WorkItem | None:
-        if (proposal := await load_state(self._store, Proposal, work_id)) is None:
+        if (proposal := await load_state(self.commands.store, Proposal, work_id)) is None:
             return None
         ids = {"proposal_id": str(work_id), "work_id": str(work_id)}
         return WorkItem(proposal.proposed_by, READ_EVENT_TEXTS, ids, proposal.correlation_id)  # get_proposal tells others
 
     async def progress(self, work_id: UUID) -> WorkProgress | None:
-        proposal = await self._load(work_id)
+        proposal = await require_state(self.commands.store, Proposal, work_id)
         if proposal.approved_by is not None:
             return WorkProgress(1, 2, "approved, and being carried out")
         return WorkProgress(0, 2, f"waits for approval until {proposal.expires_at:%Y-%m-%d %H:%M:%S}Z")
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
-        proposal = await self._load(work_id)
-        content = await load_row(self._store, ProposalContent, proposal_id=work_id)
+        """Return the answer of the command, or raise why it was not carried out."""
+        proposal = await require_state(self.commands.store, Proposal, work_id)
+        content = await load_row(self.commands.store, ProposalContent, proposal_id=work_id)
         match proposal.status:
             case ProposalStatus.OPEN:
                 return None
@@ -76,94 +83,30 @@ class ProposedWork:
             case ProposalStatus.EXPIRED:
                 raise rules.ProposalExpiredError("Nobody approved this in time; call it again to propose it anew.")
 
-    async def unfinished_ids(self) -> Sequence[UUID]:
-        async with self._store.session() as session:
-            return await session.all_members(rules.OPEN_PROPOSALS)
-
-    async def _load(self, work_id: UUID) -> Proposal:
-        proposal = await load_state(self._store, Proposal, work_id)
-        assert proposal is not None, "what is waited for was proposed"
-        return proposal
-
-
-class ApprovalWork(ProposedWork):
-    """A proposal as its approver waits for it: what came of the command, be that its answer or its refusal."""
-
-    workflow = rules.APPROVER_WORK
-
-    async def job(self, work_id: UUID) -> Job:
-        return proposal_job(work_id)
-
-    async def item(self, work_id: UUID) -> WorkItem | None:
-        return None  # it is found as what its proposer waits for
-
-    async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
-        proposal = await self._load(work_id)
+    async def outcome(self, work_id: UUID) -> Mapping[str, Any] | None:
+        """Return what came of the command, be that its answer or its refusal."""
+        proposal = await require_state(self.commands.store, Proposal, work_id)
         if proposal.status is rules.OPEN:
             if proposal.approved_by is None:
                 raise ProposalChangedError.of(proposal.differs, "it was approved")
             return None
-        content = await load_row(self._store, ProposalContent, proposal_id=work_id)
+        content = await load_row(self.commands.store, ProposalContent, proposal_id=work_id)
         came = {} if content is None else {"answer": content.answer, "refusal": content.refusal}
         none = {"answer": None, "refusal": None}
         return {"proposal_id": str(work_id), "status": proposal.status.value, **none, **came}
 
-    async def unfinished_ids(self) -> Sequence[UUID]:
-        return ()
-
-
-def proposal_job(proposal_id: UUID, event: EventRow | None = None, *, news: bool = True) -> Job:
-    """Return the job that settles a proposal; with news, the one that waits for it is told to look again."""
-    kind, memo = rules.PROPOSER_WORK, {} if event is None else event_memo(event)
-    return Job(kind, f"{kind}:{proposal_id}", str(proposal_id), {}, f"Proposal {proposal_id}", news=news, memo=memo)
-
-
-def refusal_kept(proposal: Proposal, content: ProposalContent | None) -> Refusal:
-    """Return the refusal that an approved command got."""
-    kept = None if content is None else content.refusal
-    if kept is None:
-        return rules.ProposalNotCarriedOutError("This was approved, and refused when it was given.", reason=proposal.code)
-    known = (*(proposal.operation.refusals if proposal.operation is not None else ()), *EVERYWHERE)
-    if kept["code"] not in {kind.__name__ for kind in known}:
-        return rules.ProposalNotCarriedOutError(kept["detail"], reason=kept["reason"], facts={"code": kept["code"]})
-    return kept_refusal(kept, known)
-
-
-@dataclass
-class SettlementSubscriber:
-    """Has proposals settled: when they are made, so that they expire, and when somebody decides about them."""
-
-    name: str = "proposals"
-    workflows: tuple[str, ...] = (rules.PROPOSER_WORK,)
-    events: tuple[type[Event], ...] = (
-        *(rules.ProposalOpened, rules.ProposalApproved, rules.ProposalRejected, rules.ProposalWithdrawn),
-    )
-    enabled: bool = True
-
-    async def jobs(self, event: EventRow) -> Sequence[Job]:
-        return [proposal_job(event.stream_id, event)]
-
-
-@dataclass
-class Proposals:
-    """Settles proposals; everything may be repeated."""
-
-    commands: Commands
-    service: Service
-
+    @carries_out("settle_proposal")
     async def settle(self, proposal_id: UUID) -> float | None:
         """Carry out what was approved, or expire what nobody approved in time; return in how many seconds to look again, or
         None where the proposal is closed."""
         proposal = await load_state(self.commands.store, Proposal, proposal_id)
-        if proposal is None or proposal.status is not rules.OPEN:  # the engine may know more than the record
-            return None
-        if proposal.approved_by is not None:
+        settlement = next_action(proposal, self.commands.clock())
+        if proposal is not None and settlement.action is SettlementAction.CARRY_OUT:
             await self._carry_out(proposal)
             return await self.settle(proposal_id)
-        if (left := (proposal.expires_at - self.commands.clock()).total_seconds()) > 0:
-            return left
-        await self._record(rules.ExpireProposal(), proposal)
-        return None
+        if proposal is not None and settlement.action is SettlementAction.EXPIRE:
+            await self._record(rules.ExpireProposal(), proposal)
+        return settlement.seconds or None
 
     async def _carry_out(self, proposal: Proposal) -> None:
         """Give the command as its proposer, under a key of the proposal, and record its outcome. What lost a race, or is
@@ -172,7 +115,7 @@ class Proposals:
             command, caller = await self._load(proposal)
             if "wait" in type(command).model_fields:
                 command = command.model_copy(update={"wait": 0})
-            key = f"{rules.PROPOSER_WORK}{NOT_KEYED_OUTSIDE}{proposal.id}"
+            key = f"{rules.PROPOSAL_WORK}{NOT_KEYED_OUTSIDE}{proposal.id}"
             result = await self.service.execute(command, caller, target_id=proposal.target_id, key=key)
             outcome = rules.RecordProposalOutcome(status=result.status, answer=dict(result.body) if result.body else None)
         except (Unavailable, ConcurrencyError, IdempotencyClaimLostError):
@@ -233,3 +176,14 @@ def proposer(proposal: Proposal, content: ProposalContent) -> Caller:
         proven_group_ids=frozenset(content.proven_group_ids),
         approval=approval,
     )
+
+
+def refusal_kept(proposal: Proposal, content: ProposalContent | None) -> Refusal:
+    """Return the refusal that an approved command got."""
+    kept = None if content is None else content.refusal
+    if kept is None:
+        return rules.ProposalNotCarriedOutError("This was approved, and refused when it was given.", reason=proposal.code)
+    known = (*(proposal.operation.refusals if proposal.operation is not None else ()), *EVERYWHERE)
+    if kept["code"] not in {kind.__name__ for kind in known}:
+        return rules.ProposalNotCarriedOutError(kept["detail"], reason=kept["reason"], facts={"code": kept["code"]})
+    return kept_refusal(kept, known)

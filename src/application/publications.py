@@ -1,14 +1,14 @@
 """Publications of calibration revisions: what the workflow's activities do, and where its answer is read."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
 from baton.application.caller import Caller
 from baton.application.commands import Commands
-from baton.application.long_work import RowWork
+from baton.application.long_work import Pace, RowWork, carries_out
 from baton.application.ports import Batch, Job, Publisher, SendingFailedError, Signer, SigningFailedError
 from baton.domain.calibration.calibration import Calibration
 from baton.domain.facility.facility import Facility, own_facility
@@ -21,6 +21,7 @@ from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.writes import Put
 
 
+@dataclass
 class Publications(RowWork[CalibrationPublication]):
     """Long work: a revision is signed, sent and recorded, each step once however often it is begun."""
 
@@ -29,11 +30,9 @@ class Publications(RowWork[CalibrationPublication]):
     command_name = rules.PublishCalibrationRevision.__name__
     readable_with = "GetCalibration"
     running = rules.UNDER_WAY
-
-    def __init__(self, commands: Commands, signer: Signer, publisher: Publisher) -> None:
-        super().__init__(commands)
-        self._signer = signer
-        self._publisher = publisher
+    commands: Commands
+    signer: Signer
+    publisher: Publisher
 
     async def job(self, work_id: UUID) -> Job:
         """Return the job; an unsigned repeat has the id of a refused publication whose workflow may still be ending."""
@@ -49,6 +48,7 @@ class Publications(RowWork[CalibrationPublication]):
             case PublicationStatus.REFUSED:
                 raise rules.refusal_of(publication)
 
+    @carries_out("sign_calibration_publication", Pace.QUICK)
     async def sign(self, receipt_id: UUID) -> bool:
         """Sign the revision, once; return false where the publication has ended."""
         publication = await self.load(receipt_id)
@@ -67,19 +67,20 @@ class Publications(RowWork[CalibrationPublication]):
         dated = replace(publication, published_at=now)  # The time is among what is signed.
         content = rules.published_bytes(dated, parts.calibration, parts.permit, parts.own)
         try:
-            signature = await self._signer.sign(credential.secret_ref, content)
+            signature = await self.signer.sign(credential.secret_ref, content)
         except SigningFailedError as error:
             return await self._refuse(receipt_id, rules.CalibrationPublicationError(str(error), reason="signing_failed"))
         await self.change(receipt_id, lambda row: row if row.signature else rules.with_signature(row, signature, now))
         return True
 
+    @carries_out("send_calibration_publication", Pace.QUICK)
     async def send(self, receipt_id: UUID) -> bool:
         """Send the signed revision, once, if the permit still allows it; one that was sent needs none any more."""
         if not await self.sign(receipt_id):  # It is signed, unless an earlier build signed it in a form of its own.
             return False
         publication = await self.load(receipt_id)
         try:
-            if await self._publisher.is_sent(receipt_id):
+            if await self.publisher.is_sent(receipt_id):
                 return True
             parts = await self._parts(publication)
             if publication.status is PublicationStatus.RUNNING:
@@ -89,15 +90,16 @@ class Publications(RowWork[CalibrationPublication]):
                     return False
             assert parts.own is not None, "what is signed comes from the own facility"
             artifact = rules.artifact_bytes(publication, parts.calibration, parts.permit, parts.own)
-            await self._publisher.send(receipt_id, artifact)
+            await self.publisher.send(receipt_id, artifact)
         except SendingFailedError as error:
             return await self._refuse(receipt_id, rules.CalibrationPublicationError(str(error), reason="sending_failed"))
         return True
 
+    @carries_out("record_calibration_publication", Pace.QUICK)
     async def record(self, receipt_id: UUID) -> None:
         """Append what was sent to both streams, in one transaction; raise ConcurrencyError where one moved meanwhile."""
         publication = await self.load(receipt_id)
-        if publication.status not in rules.UNDER_WAY or not await self._publisher.is_sent(receipt_id):
+        if publication.status not in rules.UNDER_WAY or not await self.publisher.is_sent(receipt_id):
             return
         caller = Caller(publication.principal_id, publication.surface_id, publication.correlation_id, receipt_id)
         call = caller.call(self.commands.clock(), self.commands.new_id())

@@ -2,7 +2,7 @@
 and waits for its end. The record leads: everything may be repeated, killed anywhere, or run twice at once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -12,8 +12,8 @@ from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.launches import Launches, TargetLaunch
-from baton.application.ports import EventRow, Job, Store, WorkItem, WorkProgress
-from baton.application.reactions import event_memo
+from baton.application.long_work import LookUpWork, Pace, carries_out
+from baton.application.ports import EventRow, Job, Store
 from baton.application.unit_of_work import StreamWatch, load_events, load_state
 from baton.domain.conduct.progress import ConductPhase
 from baton.domain.enclosure.enclosure import Enclosure
@@ -26,7 +26,8 @@ from baton.domain.queue import queue as queues
 from baton.domain.queue.forecast import judge_item
 from baton.domain.queue.items import QueueItem
 from baton.domain.queue.messages import QUEUE, ItemRequest, QueueOrder, TurnReport, TurnVerdict, queue_workflow_id
-from baton.domain.queue.queue import ACTIVE, HELD, Queue
+from baton.domain.queue.queue import HELD, Queue
+from baton.domain.queue.turns import NextTurn, TurnAction, TurnFacts, next_action, refused_turn
 from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan
 from baton.domain.run import run as runs
@@ -39,34 +40,82 @@ from baton.domain.supply.supply import Supply
 log = structlog.get_logger()
 
 
+def events_of(*states: type[State]) -> tuple[type[Event], ...]:
+    """Return every event of these aggregates."""
+    return tuple(event for state in states for event in state.aggregate.events.values())
+
+
+OWN_EVENTS: tuple[type[Event], ...] = (
+    *(queues.QueueItemsAdded, queues.QueueItemMoved, queues.QueueItemEdited, queues.QueueItemRemoved),
+    queues.QueueResumed,
+)  # What people do to a queue that can give it something to do.
+ENDS: tuple[type[Event], ...] = (
+    *(runs.RunConducted, runs.RunCompleted, runs.RunStopped, runs.RunAborted, runs.RunTruncated),
+    *(procedures.ProcedureConducted, procedures.ProcedureCompleted, procedures.ProcedureAborted),
+    procedures.ProcedureTruncated,
+)  # What can free an asset.
+
+
 @dataclass(frozen=True)
-class QueueTurns:
+class QueueRunner(LookUpWork):
+    """Queues: each is unfinished for as long as it has something to do, and nobody waits for an answer."""
+
+    workflow = QUEUE
+    reaction = "queues"
+    wakes_on = (*OWN_EVENTS, *events_of(Supply, Enclosure, Clearance, Asset, Subject, Plan, Method), *ENDS)
+    listens = True
+    unfinished = queues.BUSY_QUEUES
     store: Store
     commands: Commands
     launches: Launches
+    facility_code: str
 
-    async def take(self, order: QueueOrder) -> TurnReport:
+    async def job(self, work_id: UUID) -> Job | None:
+        queue = await load_state(self.store, Queue, work_id)
+        if queue is None or not queue.busy:
+            return None
+        shown = {"BatonFacility": self.facility_code, "BatonAsset": str(queue.asset_id)}
+        attributes, order = {**shown, "BatonState": ConductPhase.OPENED.value}, QueueOrder(queue_id=queue.id)
+        return Job(QUEUE, queue_workflow_id(queue.id), order, attributes, f"Queue of asset {queue.asset_id}")
+
+    async def concerned_ids(self, event: EventRow) -> Sequence[UUID]:
+        """Return the queue that was changed or, where a gate may be open now, every queue that is blocked."""
+        if event.stream_type == Queue.__name__:
+            return (event.stream_id,)
+        async with self.store.session() as session:
+            return await session.all_members(queues.BLOCKED_QUEUES)
+
+    @carries_out("take_turn")
+    async def start_next(self, order: QueueOrder) -> TurnReport:
         """Open the item whose turn it is, or say why there is none; its start is on the queue's record before anything else
         is touched, so a move, an edit or a removal at the same time comes before it or is refused."""
-        queue = await load_state(self.store, Queue, order.queue_id)
-        if queue is None:  # the engine may know more than the record
+        queue, now = await load_state(self.store, Queue, order.queue_id), self.commands.clock()
+        facts = TurnFacts()
+        if queue is not None and queue.running is not None:
+            facts = TurnFacts(is_open=await self.launches.is_open(launch_of(queue, queue.running)))
+        turn = next_action(queue, facts, now)
+        if turn.action is TurnAction.JUDGE and turn.item is not None:
+            turn = next_action(queue, TurnFacts(is_judged=True, refusal=await self._judge(turn.item)), now)
+        if queue is None or (item := turn.item) is None:
             return TurnReport(verdict=TurnVerdict.IDLE)
-        if queue.running is not None:
-            return await self._open(queue, queue.running)
-        if queue.status is not ACTIVE or not queue.ahead:
-            return TurnReport(verdict=TurnVerdict.IDLE)
-        item = queue.ahead[0]
-        if item.not_before is not None and item.not_before > self.commands.clock():
-            return TurnReport(verdict=TurnVerdict.EARLY, item_id=item.item_id, until=item.not_before)
-        if (refusal := await self._judge(queue, item)) is not None:
-            return await self._record_refusal(queue, item, refusal)
-        try:
-            await self._record(queue, item, records.StartQueueItem)
-        except records.StartQueueItem.Cannot:
-            return TurnReport(verdict=TurnVerdict.AGAIN)
-        return await self.take(order)
+        match turn.action:
+            case TurnAction.WAIT:
+                return TurnReport(verdict=TurnVerdict.EARLY, item_id=item.item_id, until=item.not_before)
+            case TurnAction.START:
+                try:
+                    await self._record(queue, item, records.StartQueueItem)
+                except records.StartQueueItem.Cannot:
+                    return TurnReport(verdict=TurnVerdict.AGAIN)
+                return await self.start_next(order)
+            case TurnAction.OPEN if (refusal := await self._open(queue, item)) is not None:
+                return await self._record_refusal(queue, refused_turn(item, refusal))
+            case TurnAction.OPEN | TurnAction.FOLLOW:
+                await self.launches.start_workflow(launch_of(queue, item))
+                return TurnReport(verdict=TurnVerdict.OPENED, item_id=item.item_id, attempt=item.attempt)
+            case _:
+                return await self._record_refusal(queue, turn)
 
-    async def _judge(self, queue: Queue, item: QueueItem) -> Refusal | None:
+    async def _judge(self, item: QueueItem) -> Refusal | None:
         """Return the refusal that would meet an item now, as who added it, or None."""
         caller = caller_of(item)
         call = caller.call(self.commands.clock(), item.launch.id)
@@ -76,31 +125,27 @@ class QueueTurns:
                 raise refusal
         return judgement.refusal
 
-    async def _open(self, queue: Queue, item: QueueItem) -> TurnReport:
-        """Open the conduct of an item that is on record as started, unless the queue was held before that; one that is held
-        at the same moment has it held, too."""
+    async def _open(self, queue: Queue, item: QueueItem) -> Refusal | None:
+        """Open the conduct of an item that is on record as started, or return what refuses it; a queue that is held at the
+        same moment has it held, too."""
         launch = launch_of(queue, item)
-        if not await self.launches.is_open(launch):
-            try:
-                refuse_held(queue)
-                await self.launches.open(launch)
-            except Unavailable:
-                raise
-            except Refusal as refusal:
-                return await self._record_refusal(queue, item, refusal)
-            now = await load_state(self.store, Queue, queue.id)
-            if now is not None and now.status is HELD:
-                await self.launches.hold(launch, now.last_status_reason, system_caller(item))
-        await self.launches.start_workflow(launch)
-        return TurnReport(verdict=TurnVerdict.OPENED, item_id=item.item_id, attempt=item.attempt)
+        refusal = await self.launches.open(launch)
+        now = await load_state(self.store, Queue, queue.id)
+        if refusal is None and now is not None and now.status is HELD:
+            await self.launches.hold(launch, now.last_status_reason, system_caller(item))
+        return refusal
 
-    async def _record_refusal(self, queue: Queue, item: QueueItem, refusal: Refusal) -> TurnReport:
-        """Record what keeps an item from starting: it waits for what may pass, and is refused for anything else."""
-        kind = records.BlockQueueItem if refusal.passing else records.RefuseQueueItem
+    async def _record_refusal(self, queue: Queue, turn: NextTurn) -> TurnReport:
+        """Record what keeps an item from starting."""
+        item, refusal, blocked = turn.item, turn.refusal, turn.action is TurnAction.BLOCK
+        assert item is not None, "an item is refused"
+        assert refusal is not None, "what is recorded is a refusal"
+        kind = records.BlockQueueItem if blocked else records.RefuseQueueItem
         await self._record(queue, item, kind, code=refusal.code, detail=refusal.detail)
-        verdict = TurnVerdict.BLOCKED if refusal.passing else TurnVerdict.AGAIN
+        verdict = TurnVerdict.BLOCKED if blocked else TurnVerdict.AGAIN
         return TurnReport(verdict=verdict, item_id=item.item_id, attempt=item.attempt)
 
+    @carries_out("await_item", Pace.WAITING)
     async def await_end(self, request: ItemRequest, attempt: Attempt) -> None:
         """Wait until the run or procedure of an item has ended, and record that; a held one has not ended."""
         queue = await load_state(self.store, Queue, request.queue_id)
@@ -119,13 +164,6 @@ class QueueTurns:
         """Record something about an attempt at an item, as the service itself."""
         command = kind.model_validate({"item_id": item.item_id, "attempt": item.attempt, **fields})
         await execute_with_retry(self.commands, command, system_caller(item), target_id=queue.id)
-
-
-def refuse_held(queue: Queue) -> None:
-    """Refuse to open the conduct of an item where the queue is held; the item waits until somebody resumes it."""
-    if queue.status is HELD:
-        detail = "The queue was held before the item had opened its conduct; it starts when somebody resumes the queue."
-        raise queues.QueueItemWithdrawnError(detail)
 
 
 def launch_of(queue: Queue, item: QueueItem) -> TargetLaunch:
@@ -155,7 +193,7 @@ class EndWatch:
 
     async def has_ended(self) -> bool:
         """Return whether it has ended; a run that is stopped or aborted has when its phases have been closed too."""
-        self._state = await self._watch.look()
+        self._state = await self._watch.poll()
         return self._state.status in ENDED[self._kind] and self._state.live_conduct_id is None
 
     async def wait(self) -> None:
@@ -176,82 +214,3 @@ ENDED: Mapping[Any, tuple[Any, ...]] = {
     Run: (runs.COMPLETED, runs.STOPPED, runs.ABORTED, runs.TRUNCATED),
     Procedure: (procedures.COMPLETED, procedures.ABORTED, procedures.TRUNCATED),
 }  # The states in which a run or a procedure has ended; the first is that of a completed one.
-
-
-def queue_job(queue: Queue, facility_code: str, **options: Any) -> Job:
-    """Return the workflow of a queue."""
-    attributes = {"BatonFacility": facility_code, "BatonAsset": str(queue.asset_id), "BatonState": ConductPhase.OPENED.value}
-    order, summary = QueueOrder(queue_id=queue.id), f"Queue of asset {queue.asset_id}"
-    return Job(QUEUE, queue_workflow_id(queue.id), order, attributes, summary, **options)
-
-
-@dataclass
-class QueueWork:
-    """Queues as work that the worker starts where the engine does not know of it; nobody waits for an answer."""
-
-    store: Store
-    facility_code: str
-    workflow: str = QUEUE
-
-    async def job(self, work_id: UUID) -> Job | None:
-        queue = await load_state(self.store, Queue, work_id)
-        return queue_job(queue, self.facility_code) if queue is not None and queue.busy else None
-
-    async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
-        return None
-
-    async def unfinished_ids(self) -> Sequence[UUID]:
-        async with self.store.session() as session:
-            return await session.all_members(queues.BUSY_QUEUES)
-
-    async def item(self, work_id: UUID) -> WorkItem | None:
-        return None
-
-    async def progress(self, work_id: UUID) -> WorkProgress | None:
-        return None
-
-
-def events_of(*states: type[State]) -> tuple[type[Event], ...]:
-    """Return every event of these aggregates."""
-    return tuple(event for state in states for event in state.aggregate.events.values())
-
-
-OWN_EVENTS: tuple[type[Event], ...] = (
-    *(queues.QueueItemsAdded, queues.QueueItemMoved, queues.QueueItemEdited, queues.QueueItemRemoved),
-    queues.QueueResumed,
-)  # What people do to a queue that can give it something to do.
-ENDS: tuple[type[Event], ...] = (
-    *(runs.RunConducted, runs.RunCompleted, runs.RunStopped, runs.RunAborted, runs.RunTruncated),
-    *(procedures.ProcedureConducted, procedures.ProcedureCompleted, procedures.ProcedureAborted),
-    procedures.ProcedureTruncated,
-)  # What can free an asset.
-
-
-def concerning_events() -> tuple[type[Event], ...]:
-    """Return what gives a queue something to do, or can let a blocked one go on."""
-    return (*OWN_EVENTS, *events_of(Supply, Enclosure, Clearance, Asset, Subject, Plan, Method), *ENDS)
-
-
-@dataclass
-class QueueSubscriber:
-    """Tells the workflow of a queue what was changed in it and, where it is blocked, that a gate may be open now."""
-
-    store: Store
-    facility_code: str
-    name: str = "queues"
-    workflows: tuple[str, ...] = (QUEUE,)
-    events: tuple[type[Event], ...] = field(default_factory=concerning_events)
-    enabled: bool = True
-
-    async def jobs(self, event: EventRow) -> Sequence[Job]:
-        memo = event_memo(event)
-        found = [await load_state(self.store, Queue, id) for id in await self._concerned_ids(event)]
-        return [
-            queue_job(queue, self.facility_code, news=True, memo=memo) for queue in found if queue is not None and queue.busy
-        ]
-
-    async def _concerned_ids(self, event: EventRow) -> Sequence[UUID]:
-        if event.stream_type == Queue.__name__:
-            return (event.stream_id,)
-        async with self.store.session() as session:
-            return await session.all_members(queues.BLOCKED_QUEUES)

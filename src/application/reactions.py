@@ -5,18 +5,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 from uuid import UUID
 
 import structlog
 
 from baton.application.commands import system_batch
-from baton.application.long_work import TASKS, task_kind
-from baton.application.ports import Batch, Bookmark, Clock, Engine, EngineUnavailableError, EventRow, IdGenerator, Job, Store
+from baton.application.long_work import TASKS, LongWork
+from baton.application.ports import Batch, Bookmark, Clock, Engine, EngineUnavailableError, EventRow, IdGenerator, Store
 from baton.application.telemetry import error_location, error_text
 from baton.application.unit_of_work import load_row
 from baton.domain.agent.reactions import MAX_ERROR_LENGTH, REACTION_LOCK, LoggedEvent, OpenItem, Reaction
-from baton.domain.kernel import Event
 from baton.domain.shared.writes import Put
 
 log = structlog.get_logger()
@@ -28,37 +26,20 @@ SAVE_SECONDS = 1.0  # the bookmark of a subscriber that started nothing is saved
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before another try; each is twice as long as the one before
 
 
-class Subscriber(Protocol):
-    """A follower of the log: the events it reacts to, and the workflows it starts."""
-
-    name: str
-    workflows: tuple[str, ...]  # the kinds of workflow and of task that it starts
-    events: tuple[type[Event], ...]
-    enabled: bool  # whether it starts anything; a subscriber that is off passes over the events of that time for good
-
-    async def jobs(self, event: EventRow) -> Sequence[Job]:
-        """Return the jobs to start for an event, under ids that follow from it; none where it does not concern it."""
-
-
-def event_types_of(subscriber: Subscriber) -> tuple[str, ...]:
-    """Return the types of the events that concern a subscriber."""
-    return tuple(event.__name__ for event in subscriber.events)
-
-
-def event_memo(event: EventRow) -> dict[str, str]:
-    """Return the memo of a workflow that was started for an event."""
-    return {"event_id": str(event.event_id)}
+def event_types_of(subscriber: LongWork) -> tuple[str, ...]:
+    """Return the types of the events that wake a kind of long work."""
+    return tuple(event.__name__ for event in subscriber.wakes_on)
 
 
 @dataclass
 class Dispatcher:
-    """EndEffect every subscriber through the log; one process does so for all."""
+    """Leads every subscriber, a kind of long work that events wake, through the log; one process does so for all."""
 
     store: Store
     engine: Engine
     clock: Clock
     new_id: IdGenerator
-    subscribers: Sequence[Subscriber]
+    subscribers: Sequence[LongWork]
     wait_for_news: Callable[[float], Awaitable[None]]
     _bookmarks: dict[str, Reaction] = field(default_factory=dict)  # as last read or written
     _passed: dict[str, EventRow] = field(default_factory=dict)  # last event passed, where not saved yet
@@ -70,7 +51,7 @@ class Dispatcher:
             for subscriber in self.subscribers:
                 following.create_task(self._follow(subscriber))
 
-    async def _follow(self, subscriber: Subscriber) -> None:
+    async def _follow(self, subscriber: LongWork) -> None:
         pause = 0.0
         while True:
             try:
@@ -83,9 +64,9 @@ class Dispatcher:
                 pause = min(max(pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
                 await self._record_failure(subscriber, error, pause)
 
-    async def advance(self, subscriber: Subscriber) -> bool:
+    async def advance(self, subscriber: LongWork) -> bool:
         """Lead a subscriber through one batch of the log; return false where nothing was new."""
-        name, wanted, enabled = subscriber.name, event_types_of(subscriber), subscriber.enabled
+        name, wanted, enabled = subscriber.reaction, event_types_of(subscriber), subscriber.enabled
         if name not in self._bookmarks:
             self._bookmarks[name] = await self._load_bookmark(subscriber)
         rows = await self.store.follow(bookmark_of(self._passed.get(name, self._bookmarks[name])), BATCH, wanted)
@@ -98,7 +79,7 @@ class Dispatcher:
             await self._save(subscriber, enabled)
         return bool(rows)
 
-    async def _start_jobs(self, subscriber: Subscriber, row: EventRow) -> bool:
+    async def _start_jobs(self, subscriber: LongWork, row: EventRow) -> bool:
         stored = await self._load(subscriber)
         if stored is not None and bookmark_of(stored) >= bookmark_of(row):
             return False
@@ -112,16 +93,16 @@ class Dispatcher:
         for subscriber in self.subscribers:
             await self._load_bookmark(subscriber)
 
-    async def _load_bookmark(self, subscriber: Subscriber) -> Reaction:
+    async def _load_bookmark(self, subscriber: LongWork) -> Reaction:
         """Return a subscriber's bookmark; one that is new or was off begins at the end: nobody reacts to the past."""
         enabled, stored = subscriber.enabled, await self._load(subscriber)
         if stored is not None and (stored.enabled or not enabled):
             return stored
         end = await self.store.end()
         async with self.store.session(REACTION_LOCK) as session:
-            rows = await session.records(Reaction, {"subscriber_name": subscriber.name})
+            rows = await session.records(Reaction, {"subscriber_name": subscriber.reaction})
             if not rows:
-                begun = Reaction(subscriber.name, enabled, *end)
+                begun = Reaction(subscriber.reaction, enabled, *end)
             elif rows[0].enabled or not enabled:
                 return rows[0]
             else:
@@ -130,8 +111,8 @@ class Dispatcher:
             await session.append(self._put(begun))
         return begun
 
-    async def _save(self, subscriber: Subscriber, enabled: bool) -> None:
-        row, known = self._passed.get(subscriber.name), self._bookmarks[subscriber.name]
+    async def _save(self, subscriber: LongWork, enabled: bool) -> None:
+        row, known = self._passed.get(subscriber.reaction), self._bookmarks[subscriber.reaction]
 
         def move(stored: Reaction) -> Reaction:
             following = without_failure(stored, enabled)
@@ -141,14 +122,14 @@ class Dispatcher:
             return replace(moved, last_event_recorded_at=row.recorded_at)
 
         if move(known) != known:
-            self._bookmarks[subscriber.name] = await self._change(subscriber, move) or known
-        self._passed.pop(subscriber.name, None)
-        self._saved_at[subscriber.name] = time.monotonic()
+            self._bookmarks[subscriber.reaction] = await self._change(subscriber, move) or known
+        self._passed.pop(subscriber.reaction, None)
+        self._saved_at[subscriber.reaction] = time.monotonic()
 
-    async def _record_failure(self, subscriber: Subscriber, error: Exception, pause: float) -> None:
-        log.warning("reaction_failed", subscriber=subscriber.name, **error_location(error))
-        self._passed.pop(subscriber.name, None)
-        self._bookmarks.pop(subscriber.name, None)
+    async def _record_failure(self, subscriber: LongWork, error: Exception, pause: float) -> None:
+        log.warning("reaction_failed", subscriber=subscriber.reaction, **error_location(error))
+        self._passed.pop(subscriber.reaction, None)
+        self._bookmarks.pop(subscriber.reaction, None)
         end = time.monotonic() + pause
 
         def fail(stored: Reaction) -> Reaction:
@@ -162,15 +143,15 @@ class Dispatcher:
                 if await self._load(subscriber) != recorded:
                     return
         except Exception as another:
-            log.warning("reaction_failure_not_recorded", subscriber=subscriber.name, **error_location(another))
+            log.warning("reaction_failure_not_recorded", subscriber=subscriber.reaction, **error_location(another))
             await asyncio.sleep(max(end - time.monotonic(), 0))
 
-    async def _load(self, subscriber: Subscriber) -> Reaction | None:
-        return await load_row(self.store, Reaction, subscriber_name=subscriber.name)
+    async def _load(self, subscriber: LongWork) -> Reaction | None:
+        return await load_row(self.store, Reaction, subscriber_name=subscriber.reaction)
 
-    async def _change(self, subscriber: Subscriber, change: Callable[[Reaction], Reaction]) -> Reaction | None:
+    async def _change(self, subscriber: LongWork, change: Callable[[Reaction], Reaction]) -> Reaction | None:
         async with self.store.session(REACTION_LOCK) as session:
-            rows = await session.records(Reaction, {"subscriber_name": subscriber.name})
+            rows = await session.records(Reaction, {"subscriber_name": subscriber.reaction})
             if not rows:
                 return None
             if (changed := change(rows[0])) != rows[0]:
@@ -192,10 +173,10 @@ def bookmark_of(row: Reaction | EventRow) -> Bookmark:
 
 
 class ReactionReader:
-    def __init__(self, store: Store, engine: Engine, subscribers: Sequence[Subscriber]) -> None:
+    def __init__(self, store: Store, engine: Engine, subscribers: Sequence[LongWork]) -> None:
         self._store = store
         self._engine = engine
-        self._subscribers = {subscriber.name: subscriber for subscriber in subscribers}
+        self._subscribers = {subscriber.reaction: subscriber for subscriber in subscribers}
 
     async def subscriber_names(self) -> tuple[str, ...]:
         return tuple(self._subscribers)
@@ -210,12 +191,12 @@ class ReactionReader:
         return dict(zip(names, found, strict=True))
 
     async def _open(self, name: str) -> Sequence[OpenItem] | None:
-        kinds = self._subscribers[name].workflows
+        kinds = (self._subscribers[name].workflow,)
         try:
             workflows, tasks = [await self._engine.open_items(asked) for asked in (kinds, (TASKS,))]
         except EngineUnavailableError:
             return None
-        return [*workflows, *(task for task in tasks if task_kind(task.workflow_id) in kinds)]
+        return [*workflows, *(task for task in tasks if task.workflow_id.partition(":")[0] in kinds)]
 
     async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
         """Return an event as a dismissal judges it."""

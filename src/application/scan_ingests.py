@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from baton.application.commands import Commands, execute_with_retry
+from baton.application.commands import execute_with_retry
 from baton.application.long_work import TaskWork
+from baton.application.ports import ScanFile, ScanFiles
 from baton.application.unit_of_work import load_state, require_state
 from baton.domain.data.acquisition import Acquisition
 from baton.domain.data.dataset import Dataset
@@ -17,7 +18,6 @@ from baton.domain.data.scan import (
     GivenScan,
     IngestScan,
     RecordScan,
-    ScanDescription,
     time_of_capture,
 )
 from baton.domain.shared.refusals import Refusal
@@ -26,39 +26,14 @@ from baton.domain.shared.tasks import Task
 PROGRESS_SECONDS = 1.0
 
 
-class ScanFile(Protocol):
-    """A scan file that is open for reading; everything that is wrong with it is an InvalidScanFileError."""
-
-    byte_size: int
-    digested_bytes: int  # how far `digest` is
-
-    async def describe(self) -> ScanDescription:
-        """Return what the file says of itself; ScanReaderMissingError where nothing here can read it."""
-
-    async def digest(self) -> str:
-        """Return the SHA-256 of all bytes as hexadecimal digits."""
-
-    async def refuse_changed(self) -> None:
-        """Refuse a file that was written to or replaced since it was opened."""
-
-
-class ScanFiles(Protocol):
-    """The scan files that can be read here."""
-
-    def open(self, uri: str) -> AbstractAsyncContextManager[ScanFile]:
-        """Open the file under a URI, or raise InvalidScanFileError."""
-
-
+@dataclass
 class ScanIngests(TaskWork):
     """Long work: a scan file is described and digested, and its three records are written in one transaction."""
 
     workflow = SCAN_INGEST
     command = IngestScan
     readable_with = "GetDataset"
-
-    def __init__(self, commands: Commands, files: ScanFiles) -> None:
-        super().__init__(commands)
-        self._files = files
+    scan_files: ScanFiles
 
     def progress_text(self, task: Task) -> str:
         return f"{task.done / 1e6:.0f} of {(task.total or 0) / 1e6:.0f} MB read"
@@ -73,7 +48,7 @@ class ScanIngests(TaskWork):
     async def _read(self, task: Task) -> RecordScan:
         """Read what the file says and its digest, and return the command that records it."""
         scan = GivenScan.model_validate(task.request)
-        async with self._files.open(scan.locator.strip()) as file:
+        async with self.scan_files.open(scan.locator.strip()) as file:
             description = await file.describe()
             time_of_capture(scan, description)
             digest = await self._digest(task, file)

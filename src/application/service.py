@@ -10,14 +10,14 @@ import structlog
 
 from baton.application.caller import Caller
 from baton.application.commands import READ_EVENT_TEXTS, Commands
-from baton.application.long_work import find_work
-from baton.application.ports import Authorizer, CommandResult, Engine, EngineUnavailableError, Store, Work, WorkProgress
+from baton.application.long_work import AwaitedWork, RecordedWork
+from baton.application.ports import Authorizer, CommandResult, Engine, EngineUnavailableError, Store, WorkProgress
 from baton.application.queries import Queries
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_row
 from baton.domain.access.proposal_content import ProposalContent
-from baton.domain.conduct.work_items import WorkFound
 from baton.domain.kernel import NIL, Call, Command, Query
+from baton.domain.registry import EndedWork, OpenedWork, WokenWork, WorkLink
 from baton.domain.shared.dry_run import DryRun
 from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.authorization import ApprovalRequiredError
@@ -28,6 +28,7 @@ log = structlog.get_logger()
 FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.03, 0.5  # grows with the time it takes
 START_ATTEMPTS = 5  # times that a workflow is started while one that has just ended may still hold its id
 ENGINE_WAIT_SECONDS = 0.5  # how long an answer waits for an engine that does not respond
+WorkAnswer = Callable[[UUID], Awaitable[Mapping[str, Any] | None]]
 ProgressListener = Callable[[WorkProgress], Awaitable[None]]
 T = TypeVar("T")
 
@@ -40,7 +41,7 @@ class Service:
     queries: Queries
     authorizer: Authorizer
     engine: Engine
-    works: Mapping[str, Work]
+    works: Mapping[str, AwaitedWork]
     stopping: asyncio.Event = field(default_factory=asyncio.Event, kw_only=True)  # set when the process is about to end
     _detached: "set[asyncio.Task[Any]]" = field(default_factory=set, repr=False, kw_only=True)
 
@@ -66,22 +67,28 @@ class Service:
         if is_proposal(result):
             texts = READ_EVENT_TEXTS in await self.authorizer.permitted_commands(caller)
             return await with_events(result, self.commands.store, texts=texts)
-        operation = command.operation
-        if operation.work is not None and result.body is not None:
+        operation, link = command.operation, command.operation.work
+        if isinstance(link, EndedWork):
+            await self._run_detached(self._terminate_workflow(f"{link.kinds[0]}:{target_id}", operation.name))
+        elif link is not None and result.body is not None:
+            work, work_id = await self._linked_work(link, result.body)
             # What makes something answers a repeat as it did at first; what was done to something says that it was before.
             status = 200 if result.replayed and operation.target is not None else result.status
             wait = getattr(command, "wait", 0)
-            if operation.answers_at_once and not wait:
-                await self._run_detached(self.start_work(self.works[operation.work], UUID(result.body["work_id"])))
-                return result
-            return await self._await_answer(self.works[operation.work], result, status, wait, on_progress)
-        if operation.starts_workflow is not None and result.body is not None:
-            work = self.works[operation.starts_workflow]
-            await self._run_detached(self.start_work(work, UUID(result.body["conduct_id"])))
-        if operation.terminates_workflow is not None and target_id is not None:
-            workflow_id = f"{operation.terminates_workflow}:{target_id}"
-            await self._run_detached(self._terminate_workflow(workflow_id, operation.name))
+            if operation.opens_work and (wait or not operation.answers_at_once):
+                answer = getattr(work, link.answer)
+                return await self._await_answer(work, answer, result, status, wait, on_progress)
+            await self._run_detached(self.start_work(work, work_id))
         return result
+
+    async def _linked_work(self, link: WorkLink, ids: Mapping[str, Any]) -> tuple[AwaitedWork, UUID]:
+        """Return the work that a command opened or woke: of several kinds, it is that one whose record has it."""
+        work_id = UUID(ids["work_id"] if isinstance(link, OpenedWork) else ids["conduct_id"])
+        *others, last = (self.works[kind] for kind in link.kinds)
+        for work in others:
+            if await work.item(work_id) is not None:
+                return work, work_id
+        return last, work_id
 
     async def dry_run(self, command: Command, caller: Caller, *, target_id: UUID | None = None) -> DryRun:
         """Return what a command would record and answer; nothing is written, and no work is started."""
@@ -91,16 +98,16 @@ class Service:
         """Execute commands one after the other, each in a transaction of its own; return the refusal of each, or None.
         Workflows are started once all of it is on record."""
         caller, refusals = Caller.of(call), list[Refusal | None]()
-        opened: list[tuple[Work, UUID]] = []
+        opened: list[tuple[AwaitedWork, UUID]] = []
         for command, target_id in orders:
             try:
                 if dry_run:
                     await self.dry_run(command, caller, target_id=target_id)
                 else:
                     result = await self.commands.execute(command, caller, target_id=target_id)
-                    workflow = command.operation.starts_workflow
-                    if workflow is not None and result.body is not None:
-                        opened.append((self.works[workflow], UUID(result.body["conduct_id"])))
+                    link = command.operation.work
+                    if isinstance(link, WokenWork) and result.body is not None:
+                        opened.append(await self._linked_work(link, result.body))
             except Refusal as refusal:
                 refusals.append(refusal)
             else:
@@ -109,22 +116,20 @@ class Service:
             await self._run_detached(self._start_all(opened))
         return refusals
 
-    async def find_work(self, work_id: UUID) -> WorkFound | None:
-        return await find_work(self.works.values(), work_id)
-
-    async def _start_all(self, opened: Sequence[tuple[Work, UUID]]) -> None:
+    async def _start_all(self, opened: Sequence[tuple[AwaitedWork, UUID]]) -> None:
         await asyncio.gather(*(self.start_work(work, work_id) for work, work_id in opened))
 
     async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
         return await self.queries.ask(query, caller, target_id=target_id)
 
-    async def start_work(self, work: Work, work_id: UUID) -> bool:
-        """Start the workflow of recorded work; what an unreachable engine misses, the worker starts from the record. Return
-        false where a workflow that has just ended still holds the id, so that another try is worthwhile."""
+    async def start_work(self, work: RecordedWork, work_id: UUID) -> bool:
+        """Start the workflow of recorded work, or tell one that listens of its news; what an unreachable engine misses, the
+        worker starts from the record. Return false where a workflow that has just ended still holds the id, so that another
+        try is worthwhile."""
         try:
             for _ in range(START_ATTEMPTS):
                 job = await work.job(work_id)
-                if job is None or await self.engine.start(job) or not job.succeeds:
+                if job is None or await self.engine.start(replace(job, news=work.listens)) or not job.succeeds:
                     return True
                 await asyncio.sleep(0.05)
         except EngineUnavailableError:
@@ -160,15 +165,20 @@ class Service:
             stopping.cancel()
 
     async def _await_answer(
-        self, work: Work, result: CommandResult, status: int, wait: float, on_progress: ProgressListener | None
+        self,
+        work: AwaitedWork,
+        answer: WorkAnswer,
+        result: CommandResult,
+        status: int,
+        wait: float,
+        on_progress: ProgressListener | None,
     ) -> CommandResult:
         assert result.body is not None, "long work answers with its ids"
-        work_id = UUID(result.body["work_id"])
-        loop = asyncio.get_running_loop()
+        work_id, loop = UUID(result.body["work_id"]), asyncio.get_running_loop()
         deadline, pause, reported = loop.time() + wait, FIRST_POLL_SECONDS, None
-        body = await work.answer(work_id)
+        body = await answer(work_id)
         start = None if body is not None else await self._run_detached(self.start_work(work, work_id), wait)
-        while body is None and (body := await work.answer(work_id)) is None:
+        while body is None and (body := await answer(work_id)) is None:
             if loop.time() >= deadline or self.stopping.is_set():
                 return replace(result, status=202)
             if on_progress is not None and (progress := await work.progress(work_id)) not in (None, reported):

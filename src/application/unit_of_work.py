@@ -216,7 +216,7 @@ class StreamWatch(Generic[S]):
         self._stream = state, id
         self._pause = 0.05
 
-    async def look(self) -> S:
+    async def poll(self) -> S:
         """Return the present state."""
         return await require_state(self._store, *self._stream)
 

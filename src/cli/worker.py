@@ -21,13 +21,13 @@ from temporalio.service import RPCError
 from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
 
 import baton
-from baton.activities import bindings
+from baton.activities.bindings import activities_of_all, declared_workflows
 from baton.application.boot_guards import idle_agents
 from baton.application.conduct import step_execution
 from baton.application.conduct.actions import Actions
 from baton.application.conduct.compute import Compute
 from baton.application.conduct.conduct_record import ConductRecord, RecordWatch, StepPlans
-from baton.application.conduct.conduct_work import Reconciler
+from baton.application.conduct.conduct_work import ConductWork, ProcedureConductWork, Reconciler, RunConductWork
 from baton.application.conduct.conductor import Conductor
 from baton.application.conduct.heartbeat import ENGINE_BEAT_SECONDS, Pulse
 from baton.application.conduct.ledger import Ledger
@@ -37,10 +37,11 @@ from baton.application.conduct.signal_limits import SetpointLimits
 from baton.application.conduct.signal_reader import SignalReader
 from baton.application.conduct.step_effects import StepEffects
 from baton.application.control import Control
+from baton.application.long_work import RecordedWork
 from baton.application.monitoring import plant_monitors
 from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals
 from baton.application.monitoring.observations import ControlObserver, permit_signals, supply_signals
-from baton.application.ports import EngineUnavailableError, StoreUnavailableError, Work
+from baton.application.ports import EngineUnavailableError, StoreUnavailableError
 from baton.application.settings import Settings
 from baton.application.telemetry import error_location
 from baton.cli.composition.runtime import BootRefused, Runtime
@@ -60,32 +61,17 @@ from baton.infrastructure.postgres.leadership import (
     lead,
     mark_settled,
 )
-from baton.infrastructure.postgres.ledger import PostgresConductProgress, PostgresLedger
+from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.temporal.attributes import add_missing_attributes
 from baton.infrastructure.temporal.engine import TASK_QUEUE, connect, worker_deployment
 from baton.infrastructure.temporal.interceptors import CallerInterceptor
 from baton.infrastructure.temporal.sdk_logging import configure_sdk_logging
 from baton.infrastructure.wall_clock import WallClock, clock, new_id
-from baton.workflows import agents
-from baton.workflows.conduct import ConductWorkflow
-from baton.workflows.conduct_run import ConductRunWorkflow
-from baton.workflows.proposal import ProposalWorkflow
-from baton.workflows.publications import CalibrationPublicationWorkflow, MintSweepWorkflow
-from baton.workflows.queue import QueueWorkflow
-from baton.workflows.read_signals import ReadSignalsWorkflow
-from baton.workflows.schedule_firing import ScheduleFiringWorkflow
-from baton.workflows.tasks import TaskWorkflow
 
 log = structlog.get_logger()
 Running = AbstractAsyncContextManager[None]  # runs in the background while its block lasts
 LeaderWork = Callable[[Leadership], Coroutine[Any, Any, None]]
 
-WORKFLOWS = (
-    *(MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow, ScheduleFiringWorkflow),
-    *(agents.DebriefWorkflow, agents.DraftCautionWorkflow, agents.RegenerateDebriefWorkflow, agents.PromoteCautionWorkflow),
-    *(agents.SuperviseRunsWorkflow, agents.ExpireClearancesWorkflow, agents.ExpireClearanceWorkflow, ReadSignalsWorkflow),
-    *(TaskWorkflow, ProposalWorkflow, QueueWorkflow),
-)  # Every workflow type; each must be able to replay its recorded histories.
 UNSTARTED_WORK_SECONDS = 2.0  # between two starts of work that nobody has begun
 COMPARISON_SECONDS = 60.0  # between two comparisons of all live work with the engine
 CHANGED_SCHEDULES_SECONDS, ALL_SCHEDULES_SECONDS, UNKNOWN_CALENDARS_SECONDS = 1.0, 10.0, 600.0
@@ -180,8 +166,8 @@ async def open_conduct_engine(
     conductor = Conductor(runtime.store, record, clock, ledger, plans, steps, watch)
     deciders = ConfiguredDeciders(offered_deciders(settings.decide_substrates), runtime.models.steering_model())
     passes = Passes(runtime.store, record, watch, clock, ledger, plans, deciders)
-    progress, works = PostgresConductProgress(runtime.store), (runtime.conducts, runtime.run_conducts)
-    run_conductor = RunConductor(runtime.store, runtime.commands, clock, progress, *works, restart_limit, watch)
+    conducts = runtime.works.of(ProcedureConductWork), runtime.works.of(RunConductWork)
+    run_conductor = RunConductor(runtime.store, runtime.commands, clock, runtime.stalls, *conducts, restart_limit, watch)
     try:
         async with runtime.supervisor.supervise("pulse", pulse.run):
             yield ConductEngine(conductor, passes, steps, run_conductor, SignalReader(control))
@@ -208,24 +194,13 @@ def process_namespace() -> str:
 
 def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Worker:
     """Return a Temporal worker with every workflow and activity of this build."""
-    own, deployment = runtime.agents, worker_deployment(runtime.settings)
-    activities = [
-        *bindings.mint_sweep_activities(runtime.mint_sweeps),
-        *bindings.calibration_publication_activities(runtime.publications),
-        *bindings.conduct_activities(wired.conductor, wired.passes, wired.steps),
-        *bindings.run_conduct_activities(wired.run_conductor),
-        *bindings.agent_activities(own.models, own.regenerations, own.promoter, own.supervisor, own.expirer),
-        *bindings.schedule_firing_activities(runtime.firings),
-        *bindings.proposal_activities(runtime.proposals),
-        *bindings.queue_activities(runtime.queue_turns),
-        *bindings.signal_activities(wired.signals),
-        *bindings.task_activities(runtime.tasks),
-    ]
+    deployment = worker_deployment(runtime.settings)
+    others = (wired.conductor, wired.passes, wired.steps, wired.run_conductor, wired.signals)
     return Worker(
         client,
         task_queue=TASK_QUEUE,
-        workflows=WORKFLOWS,
-        activities=activities,
+        workflows=declared_workflows(),
+        activities=activities_of_all(runtime.works, *others),
         workflow_runner=UnsandboxedWorkflowRunner(),
         interceptors=[CallerInterceptor()],
         deployment_config=deployment,
@@ -288,7 +263,7 @@ def remove_jobs_in_background(runtime: Runtime, compute: Compute) -> Running:
     hours = runtime.settings.compute_job_retention_hours
     if not isinstance(compute, LocalProcesses) or not hours:
         return nullcontext()
-    retention = JobRetention(compute, runtime.conducts, clock, timedelta(hours=hours))
+    retention = JobRetention(compute, runtime.works.of(ProcedureConductWork), clock, timedelta(hours=hours))
     return runtime.supervisor.supervise("job retention", retention.run)
 
 
@@ -319,7 +294,7 @@ async def monitor(runtime: Runtime, control: Control, intervals: MonitorInterval
 async def reconcile(runtime: Runtime) -> None:
     """Start recorded work that the engine may not know of, and at longer intervals compare all live work with it."""
     limit = timedelta(seconds=runtime.settings.conduct_restart_limit_seconds)
-    reconciler = Reconciler([runtime.conducts, runtime.run_conducts], runtime.engine, clock, limit)
+    reconciler = Reconciler(runtime.works.all_of(ConductWork), runtime.engine, clock, limit)
     comparison_due = time.monotonic()
 
     async def pass_once() -> None:
@@ -327,7 +302,7 @@ async def reconcile(runtime: Runtime) -> None:
         if time.monotonic() >= comparison_due:
             await reconciler.compare()
             comparison_due = time.monotonic() + COMPARISON_SECONDS
-        for work in runtime.service.works.values():
+        for work in runtime.works.all_of(RecordedWork):
             await start_unfinished(runtime, work)
 
     await repeat(pass_once, UNSTARTED_WORK_SECONDS, RETRY_SECONDS, "reconcile_postponed")
@@ -366,7 +341,7 @@ async def repeat(task: Callable[[], Awaitable[None]], interval: float, retry_int
         await asyncio.sleep(pause)
 
 
-async def start_unfinished(runtime: Runtime, work: Work) -> None:
+async def start_unfinished(runtime: Runtime, work: RecordedWork) -> None:
     """Start the unfinished items of one kind of work; an item that cannot be started does not delay the others."""
     for work_id in await work.unfinished_ids():
         try:

@@ -157,7 +157,7 @@ class CommandForms:
         self, operation: Operation, typed: Mapping[str, str], errors: Mapping[str, Sequence[str]] | None = None
     ) -> FilledForm:
         schema, reader = input_schema(operation), self._reader(operation, errors)
-        hidden = [*carried_fields(operation), *(["wait"] if operation.work else [])]
+        hidden = [*carried_fields(operation), *(["wait"] if operation.opens_work else [])]
         shown = reader.fields(schema, typed, operation.aggregate, hidden)
         return FilledForm(operation, typed.get(operation.target or ""), typed, shown)
 
@@ -165,7 +165,7 @@ class CommandForms:
         operation = form.operation
         arguments: dict[str, Any] = read_fields(form.fields, typed, self._console.zone)
         arguments |= {name: typed[name] for name in carried_fields(operation) if name in typed}
-        if operation.work and "wait" in operation.input.model_fields:
+        if operation.opens_work and "wait" in operation.input.model_fields:
             arguments["wait"] = 0  # the page of long work shows how far it is
         return arguments
 

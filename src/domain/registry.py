@@ -32,6 +32,25 @@ class LateForm:
     make: Callable[[], Any]
 
 
+class WorkLink:
+    """The long work that a command does something to: its kind, or one of several, and which answer of it is waited for."""
+
+    def __init__(self, *kinds: str, answer: str = "answer") -> None:
+        self.kinds, self.answer = kinds, answer
+
+
+class OpenedWork(WorkLink):
+    """The command opens it, and its answer becomes that of the command."""
+
+
+class WokenWork(WorkLink):
+    """The command gives a conduct something to do, and does not wait for it."""
+
+
+class EndedWork(WorkLink):
+    """The command gives up the work of its target, whose workflow is terminated."""
+
+
 class QuestionOptions(TypedDict, total=False):
     """What the declaration of any operation may say; `Operation` explains each."""
 
@@ -61,10 +80,8 @@ class CreationOptions(QueryOptions, total=False):
     allowed: Collection[Enum]
     state_reason: str
     reasons: Sequence[str]
-    work: str
+    work: WorkLink
     accepted: Any
-    starts_workflow: str
-    terminates_workflow: str
     lock: str
     gated: bool
     attempts: int
@@ -102,10 +119,8 @@ class Operation:
     status: int = 200
     declared_form: Any = None  # The model of its answer, or the `LateForm` of that.
     media_types: Sequence[str] = ()  # The forms of the `Document` that it answers, where it answers one.
-    work: str | None = None  # The long work that it opens, and whose answer becomes its own.
+    work: WorkLink | None = None  # The long work that it opens, wakes or ends.
     accepted: Any = None  # The model of its answer while its long work is still under way.
-    starts_workflow: str | None = None  # The kind of workflow that is started, or signalled, about what it wrote.
-    terminates_workflow: str | None = None  # The kind of workflow that is terminated after it.
     lock: str | None = None  # The lock it holds from before it reads until it has written.
     gated: bool = False  # Whether everything that it was judged by must still stand when it is written.
     attempts: int = 1  # How often it is decided again when another command changed the same stream first.
@@ -138,6 +153,11 @@ class Operation:
     def placeholders(self) -> tuple[str, ...]:
         """The names of the path's placeholders, in order."""
         return tuple(re.findall(r"{(\w+)}", self.path))
+
+    @property
+    def opens_work(self) -> bool:
+        """Whether it opens long work, whose answer becomes its own."""
+        return isinstance(self.work, OpenedWork)
 
     @cached_property
     def answers_at_once(self) -> bool:

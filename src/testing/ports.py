@@ -47,7 +47,7 @@ class MemoryEngine:
         self.started.append(job)
         return True
 
-    async def look(self, id: str) -> EngineView:
+    async def view(self, id: str) -> EngineView:
         self._reach()
         return self._open.get(id, EngineView.ABSENT)
 
@@ -96,7 +96,7 @@ class MemoryCalendars:
         kept = self.entries.get(entry.id)
         self.entries[entry.id] = entry if kept is None else entry.over(kept.paused, kept.note)
 
-    async def look(self, entry: CalendarEntry) -> CalendarView | None:
+    async def view(self, entry: CalendarEntry) -> CalendarView | None:
         self._reach()
         kept = self.entries.get(entry.id)
         if kept is None:

@@ -1,6 +1,8 @@
 """Workflows of agents: those that conclude about the end of a run, and those that follow rules.
 The model's answer does not pass through a workflow: it is on the record when its activity returns."""
 
+from uuid import UUID
+
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
@@ -10,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from baton.domain.agent.caution_proposal import ProposalOrder
     from baton.domain.agent.conclusions import ConclusionOrder, LeaseResult
     from baton.workflows.activity_calls import HEARTBEAT, RETRY, SHORT, call_short_activity, call_waiting_activity
-    from baton.workflows.activity_stubs import AgentActivityStubs as Stubs
+    from baton.workflows.activity_stubs import ActivityStubs as Stubs
 
 
 @workflow.defn(name="debrief")
@@ -44,7 +46,7 @@ class RegenerateDebriefWorkflow:
     """A debrief that a person asked for."""
 
     @workflow.run
-    async def run(self, decision_id: str) -> None:
+    async def run(self, decision_id: UUID) -> None:
         await call_waiting_activity(Stubs.regenerate_debrief, decision_id, "ask the model")
 
 
@@ -78,16 +80,16 @@ class ExpireClearancesWorkflow:
         while True:
             page = await call_short_activity(Stubs.due_clearances, after)
             for clearance_id in page.clearance_ids:
-                await start_expiry(str(clearance_id))
+                await start_expiry(clearance_id)
             if (after := page.next_cursor) is None:
                 return
 
 
-async def start_expiry(clearance_id: str) -> None:
+async def start_expiry(clearance_id: UUID) -> None:
     """Start the expiry of a clearance, unless it is under way already."""
     try:
         await workflow.start_child_workflow(
-            "expire-clearance",
+            ExpireClearanceWorkflow.run,
             clearance_id,
             id=f"expire-clearance:{clearance_id}",
             parent_close_policy=ParentClosePolicy.ABANDON,
@@ -103,5 +105,5 @@ class ExpireClearanceWorkflow:
     """Expires one clearance, with the decision that says so."""
 
     @workflow.run
-    async def run(self, clearance_id: str) -> None:
+    async def run(self, clearance_id: UUID) -> None:
         await call_short_activity(Stubs.expire_clearance, clearance_id)

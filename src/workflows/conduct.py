@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
         call_waiting_activity,
         run_to_completion,
     )
-    from baton.workflows.activity_stubs import ConductActivityStubs as Stubs
+    from baton.workflows.activity_stubs import ActivityStubs as Stubs
 
 STRETCHES_PER_EXECUTION = 500  # steps, or stretches of them, after which a conduct continues in a fresh history
 NOT_STARTED = messages.ConductStart(command_name="", mode=None, step_count=0, closing_count=0)

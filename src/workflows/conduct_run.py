@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from baton.domain.procedure.procedure import ConductMode
     from baton.workflows import activity_calls
     from baton.workflows.activity_calls import StatusDisplay, call_short_activity, call_waiting_activity
-    from baton.workflows.activity_stubs import RunConductActivityStubs as Stubs
+    from baton.workflows.activity_stubs import ActivityStubs as Stubs
 
 
 @workflow.defn(name="conduct-run")

@@ -7,7 +7,7 @@ from temporalio.common import RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
     from baton.domain.conduct.control_signals import ReadSignalsRequest, SignalSamples
-    from baton.workflows.activity_stubs import SignalActivityStubs
+    from baton.workflows.activity_stubs import ActivityStubs as Stubs
 
 ONCE = RetryPolicy(maximum_attempts=1)
 
@@ -19,7 +19,7 @@ class ReadSignalsWorkflow:
     @workflow.run
     async def run(self, request: ReadSignalsRequest) -> SignalSamples:
         return await workflow.execute_activity_method(
-            SignalActivityStubs.read_signals,
+            Stubs.read_signals,
             request,
             start_to_close_timeout=timedelta(seconds=5),
             retry_policy=ONCE,

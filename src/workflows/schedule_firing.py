@@ -8,7 +8,7 @@ with workflow.unsafe.imports_passed_through():
     from baton.domain.conduct.progress import ConductPhase
     from baton.domain.schedule.messages import DueFiring, FiringOrder, FiringVerdict
     from baton.workflows.activity_calls import StatusDisplay, call_short_activity, call_waiting_activity
-    from baton.workflows.activity_stubs import ScheduleFiringActivityStubs as Stubs
+    from baton.workflows.activity_stubs import ActivityStubs as Stubs
 
 SCHEDULED = SearchAttributeKey.for_datetime("TemporalScheduledStartTime")
 """When the calendar called for the workflow, without the jitter that the engine adds."""

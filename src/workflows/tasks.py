@@ -5,7 +5,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from baton.domain.shared.tasks import TaskRequest
     from baton.workflows.activity_calls import call_waiting_activity
-    from baton.workflows.activity_stubs import TaskActivityStubs
+    from baton.workflows.activity_stubs import ActivityStubs as Stubs
 
 
 @workflow.defn(name="task")
@@ -14,4 +14,4 @@ class TaskWorkflow:
 
     @workflow.run
     async def run(self, request: TaskRequest) -> None:
-        await call_waiting_activity(TaskActivityStubs.carry_out_task, request, request.kind)
+        await call_waiting_activity(Stubs.carry_out_task, request, request.kind)

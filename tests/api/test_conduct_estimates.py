@@ -86,8 +86,8 @@ async def test_a_reader_gets_a_fresh_estimate_once_in_a_while(conduct_service: C
         feed = replace(runtime.conduct_feed, estimate_interval=interval)
         watch = await feed.latest(procedure_id)
         assert watch is not None
-        assert [frame.kind for frame in await feed.look(watch, caller)] == ["snapshot", "step"]
-        assert [frame.kind for frame in await feed.look(watch, caller)] == expected
+        assert [frame.kind for frame in await feed.poll(watch, caller)] == ["snapshot", "step"]
+        assert [frame.kind for frame in await feed.poll(watch, caller)] == expected
     conduct_service.pauses.end()
     await conduct_service.result(conduct_id)
 

@@ -220,9 +220,9 @@ async def test_a_look_that_finds_nothing_new_is_one_question(conduct_service: Co
     async with Runtime(conduct_service.stack.runtime.settings) as beside:
         watch = await beside.conduct_feed.latest(procedure_id)
         assert watch is not None
-        assert len(await beside.conduct_feed.look(watch, conduct_service.stack.caller)) == 2
+        assert len(await beside.conduct_feed.poll(watch, conduct_service.stack.caller)) == 2
         asked = beside.pool.get_stats()["requests_num"]
-        assert await beside.conduct_feed.look(watch, conduct_service.stack.caller) == []
+        assert await beside.conduct_feed.poll(watch, conduct_service.stack.caller) == []
         assert beside.pool.get_stats()["requests_num"] - asked == 1
     conduct_service.pauses.end()
 

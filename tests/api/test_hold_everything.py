@@ -11,6 +11,8 @@ import pytest
 from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.ports import CommandResult
+from baton.application.queues import QueueRunner
+from baton.application.schedules.firings import Firings
 from baton.domain.kernel import SYSTEM_CONDUIT, Command
 from baton.domain.queue.item_records import StartQueueItem
 from baton.domain.queue.messages import QueueOrder, TurnVerdict
@@ -306,7 +308,7 @@ async def test_an_item_that_was_started_and_not_opened_waits_when_its_queue_is_h
     start = StartQueueItem(item_id=UUID(item_id), attempt=1)
     await runtime.commands.execute(start, Caller.system(uuid4()), target_id=UUID(queue))
     await hold(api)
-    report = await runtime.queue_turns.take(QueueOrder(queue_id=UUID(queue)))
+    report = await runtime.works.of(QueueRunner).start_next(QueueOrder(queue_id=UUID(queue)))
     assert report.verdict is TurnVerdict.BLOCKED
     (left,) = (await api.get(f"/queues/{queue}")).json()["items"]
     assert (left["status"], left["code"], left["procedure_id"]) == ("Blocked", "QueueItemWithdrawnError", None)
@@ -332,12 +334,12 @@ async def test_what_opens_at_the_moment_of_the_hold_is_held_too(conduct_service:
     pausing = darks(await recipe(api, PAUSE, {**STEP, "address": "b"}))
     queue, schedule = await open_queue(api), await define_schedule(api, pausing)
     await add_item(api, queue, pausing)
-    turns = replace(runtime.queue_turns, commands=overtaken, launches=launches)
-    await turns.take(QueueOrder(queue_id=UUID(queue)))
+    turns = replace(runtime.works.of(QueueRunner), commands=overtaken, launches=launches)
+    await turns.start_next(QueueOrder(queue_id=UUID(queue)))
     running = (await api.get(f"/queues/{queue}")).json()["items"][0]["procedure_id"]
     await api.execute(f"/schedules/{schedule}/resume")
     due = DueFiring(schedule_id=UUID(schedule), scheduled_at=clock(), started_at=clock())
-    await replace(runtime.firings, launches=launches).open(due)
+    await replace(runtime.works.of(Firings), launches=launches).open(due)
     for procedure_id in (UUID(running), due.procedure_id()):
 
         async def is_held(procedure_id: UUID = procedure_id) -> bool:

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from baton.application import attestations
-from baton.application.attestations import COPIES, Attestations, AttestationSweeps, Attestor
+from baton.application.attestations import COPIES, Attestations, AttestationSweeps
 from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.application.unit_of_work import load_events, load_row
@@ -132,14 +132,14 @@ async def test_a_copy_given_up_while_it_is_read_stays_discarded(record: DataReco
         {"https://storage.example/scan.h5": FRAMES}, lambda: commands.execute(discard, SYSTEM, target_id=copy)
     )
     id = await begin_check(record, copy)
-    await Attestations(commands, Attestor(commands, source)).run(id)
+    await Attestations(commands, source).run(id)
     assert ((await record.attestation(id)).outcome, (await record.state(copy)).status) == (MATCH, DISCARDED)
 
 
 async def test_a_check_among_rivals_is_recorded_in_the_end(record: DataRecord) -> None:
     commands, uri = record.runtime.commands, "https://storage.example/scan.h5"
     copy = await record.copy(uri)
-    work = Attestations(commands, Attestor(commands, MemoryByteSource({uri: FRAMES})))
+    work = Attestations(commands, MemoryByteSource({uri: FRAMES}))
     ids = [await begin_check(record, copy) for _ in range(8)]
     await asyncio.gather(*map(work.run, ids))
     events = [type(event).__name__ for event in await record.events(copy)]
@@ -152,7 +152,7 @@ async def test_attempts_at_once_and_one_that_comes_late_record_one_result(record
     copy = await record.copy(uri)
     everybody_read = asyncio.Barrier(3)
     source = InterruptedSource({} if content is None else {uri: content}, everybody_read.wait)
-    work = Attestations(commands, Attestor(commands, source))
+    work = Attestations(commands, source)
     id = await begin_check(record, copy)
     await asyncio.gather(*(work.run(id) for _ in range(3)))
     await work.run(id)
@@ -198,7 +198,7 @@ async def test_attempts_at_once_record_each_copy_once_and_a_later_one_reads_none
     uris = [f"https://storage.example/{number}" for number in range(30)]
     copies = await record.copies(uris)
     sources = [MemoryByteSource(dict.fromkeys(uris, FRAMES)) for _ in range(3)]
-    works = [AttestationSweeps(commands, Attestor(commands, source)) for source in sources]
+    works = [AttestationSweeps(commands, source) for source in sources]
     sweep = await begin_sweep(record)
     interrupted = asyncio.create_task(works[0].run(sweep.work_id))
     await until(lambda: len(sources[0].read_uris) >= 10, longest_pause=0.001)
@@ -234,7 +234,7 @@ async def test_a_sweep_tells_how_far_it_is_and_passes_over_what_was_given_up(
             await commands.execute(discard, SYSTEM, target_id=copies[-1])
 
     source = InterruptedSource({**dict.fromkeys(uris, FRAMES), uris[0]: b"others"}, give_up_and_look)
-    work = AttestationSweeps(commands, Attestor(commands, source))
+    work = AttestationSweeps(commands, source)
     sweep = await begin_sweep(record, dataset_id=record.dataset_id)
     await work.run(sweep.work_id)
     answer: Any = await work.answer(sweep.work_id)
@@ -258,7 +258,7 @@ async def test_a_sweep_ends_when_its_caller_may_not_act_any_more(record: DataRec
         await gone.wait()
 
     source = InterruptedSource(dict.fromkeys(uris, FRAMES), deactivate)
-    work = AttestationSweeps(commands, Attestor(commands, source))
+    work = AttestationSweeps(commands, source)
     await work.run(sweep.work_id)
     ended = await load_row(record.runtime.store, Task, work_id=sweep.work_id)
     assert ended is not None
@@ -274,7 +274,7 @@ async def test_marking_stale_and_checking_at_once_lose_nothing_of_one_another(re
     mark = MarkDistributionStale(reason="the disk makes noises")
     source = InterruptedSource({uri: FRAMES}, lambda: commands.execute(mark, SYSTEM, target_id=copy))
     id = await begin_check(record, copy)
-    await Attestations(commands, Attestor(commands, source)).run(id)
+    await Attestations(commands, source).run(id)
     assert ((await record.attestation(id)).outcome, (await record.state(copy)).status) == (MATCH, VERIFIED)
 
 

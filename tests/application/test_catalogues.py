@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from baton.application.caller import Caller
-from baton.application.catalogues import CatalogueSubscriber, CatalogueWork
+from baton.application.catalogues import CatalogueWork
 from baton.application.ports import Batch, Catalogue, CatalogueUnavailableError, EventRow, Job, StreamAppend
 from baton.application.reactions import Dispatcher
 from baton.domain.data.acquisition import AcquisitionRecorded
@@ -75,9 +75,8 @@ class CataloguingFacility:
         self.caller = CommandCaller(self.store, ports=ports_of(deployment=deployment))
         self.engine = MemoryEngine()
         self.work = CatalogueWork(self.caller.commands, catalogues)
-        self.subscriber = CatalogueSubscriber(self.work)
         self.dispatcher = Dispatcher(
-            self.store, self.engine, self.caller.clock, new_id, [self.subscriber], wait_for_news=asyncio.sleep
+            self.store, self.engine, self.caller.clock, new_id, [self.work], wait_for_news=asyncio.sleep
         )
 
     async def register(self, name: str = "scan_001.h5") -> UUID:
@@ -85,7 +84,7 @@ class CataloguingFacility:
 
     async def follow(self) -> list[UUID]:
         """Lead the subscriber to the end of the log; the work that it has begun and that is not done."""
-        while await self.dispatcher.advance(self.subscriber):
+        while await self.dispatcher.advance(self.work):
             pass
         return list(await self.work.unfinished_ids())
 
@@ -239,14 +238,14 @@ async def test_a_dispatcher_and_a_worker_that_died_repeat_to_no_harm(
 ) -> None:
     id = await site.register()
     row = site.store.streams[Dataset.__name__, id][0]
-    (job,) = await site.subscriber.jobs(row)
+    (job,) = await site.work.jobs(row)
     server.failures.append("lost")
     with pytest.raises(CatalogueUnavailableError):
         await site.work.run(UUID(job.id.partition(":")[2]))
-    (again,) = await site.subscriber.jobs(row)
+    (again,) = await site.work.jobs(row)
     assert again == job, "one pass is under way"
     await site.carry_out()
-    await site.subscriber.jobs(row)
+    await site.work.jobs(row)
     await site.carry_out()
     assert server.creations == [pid_of(id)]
     assert len(server.blocks[pid_of(id)]) == 1
@@ -268,7 +267,7 @@ async def test_what_happens_while_a_catalogue_is_told_is_told_after_it() -> None
 
     async def promote() -> None:
         row = await site.happen(id, DatasetPromoted(reason="good", promoted_by=OPERATOR))
-        await site.subscriber.jobs(row)
+        await site.work.jobs(row)
 
     catalogue.meanwhile.append(promote)
     await site.carry_out()
@@ -323,7 +322,7 @@ async def test_a_dataset_from_before_the_catalogue_is_entered_on_request() -> No
 async def test_without_a_catalogue_nothing_happens_and_the_list_says_so() -> None:
     site = await facility()
     id = await site.register()
-    assert not site.subscriber.enabled
+    assert not site.work.enabled
     assert await site.follow() == []
     for ask in (site.entries(), site.caller.do(RetryCatalogueEntry(catalogue=SCICAT), id)):
         with pytest.raises(Refusal) as refused:
@@ -343,7 +342,7 @@ async def test_work_for_a_catalogue_that_was_taken_away_ends_and_its_entries_wai
     site = await facility(HeldCatalogue())
     id = await site.register()
     (work_id,) = await site.follow()
-    site.work.catalogues.clear()
+    site.work.catalogues = ()
     await site.work.run(work_id)
     async with site.store.session() as session:
         (task,) = await session.records(Task, {"work_id": work_id})
@@ -359,7 +358,7 @@ async def test_every_event_that_is_shown_leads_to_its_dataset() -> None:
         RegisterDistribution(**CONTENT, dataset_id=id, supply_id=supply, access_protocol="POSIX")
     )
     rows = [*site.store.streams[Dataset.__name__, id], *site.store.streams["Distribution", copy_id]]
-    jobs: list[Job] = [job for row in rows for job in await site.subscriber.jobs(row)]
+    jobs: list[Job] = [job for row in rows for job in await site.work.jobs(row)]
     assert len({job.id for job in jobs}) == 1
     assert [entry.dataset_id for entry in await site.entries()] == [id]
-    assert AcquisitionRecorded in site.subscriber.events
+    assert AcquisitionRecorded in site.work.wakes_on

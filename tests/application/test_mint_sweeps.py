@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from baton.application.caller import Caller
+from baton.application.mint_sweeps import MintSweeps
 from baton.application.settings import Settings
 from baton.application.unit_of_work import load_row, load_state
 from baton.cli.composition.runtime import Runtime
@@ -16,6 +17,7 @@ from baton.domain.equipment.asset_external_id import (
     AssignedExternalId,
     GetAssetMintSweep,
     MintMissingAssetExternalIds,
+    MintRequest,
     MintSweep,
     with_outcome,
 )
@@ -61,7 +63,7 @@ async def test_what_a_sweep_assigned_before_its_worker_died_counts_as_minted(run
     as_the_sweep = Caller(NIL, NIL, UUID(int=8), causation_id=sweep_id)
     assign = AssignAssetExternalId(external_id_scheme="DOI")
     executed = await runtime.service.commands.execute(assign, as_the_sweep, target_id=asset_id)
-    await runtime.mint_sweeps.mint(sweep_id, asset_id)
+    await runtime.works.of(MintSweeps).mint(MintRequest(sweep_id=sweep_id, asset_id=asset_id))
     sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
     assert executed.body
     assert [(minted.asset_id, minted.external_id) for minted in sweep.minted] == [(asset_id, executed.body["external_id"])]
@@ -72,7 +74,7 @@ async def test_what_somebody_else_assigned_meanwhile_is_skipped(runtime: Runtime
     asset_id, sweep_id = await register_asset(runtime), await begin_sweep(runtime)
     assign = AssignAssetExternalId(external_id_scheme="DOI")
     await runtime.service.commands.execute(assign, SYSTEM, target_id=asset_id)
-    await runtime.mint_sweeps.mint(sweep_id, asset_id)
+    await runtime.works.of(MintSweeps).mint(MintRequest(sweep_id=sweep_id, asset_id=asset_id))
     sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
     assert [(skipped.asset_id, skipped.reason) for skipped in sweep.skipped] == [(asset_id, "already_assigned")]
 
@@ -81,15 +83,17 @@ async def test_a_finished_sweep_takes_no_further_assets(runtime: Runtime) -> Non
     sweep_id = await begin_sweep(runtime)
     asset_id = await register_asset(runtime)
     await project(runtime)
-    assert await runtime.mint_sweeps.candidates(sweep_id) == [asset_id]
-    await runtime.mint_sweeps.finish(sweep_id)
-    assert await runtime.mint_sweeps.candidates(sweep_id) == []
-    assert await runtime.mint_sweeps.unfinished_ids() == []
+    assert await runtime.works.of(MintSweeps).candidates(sweep_id) == [asset_id]
+    await runtime.works.of(MintSweeps).finish(sweep_id)
+    assert await runtime.works.of(MintSweeps).candidates(sweep_id) == []
+    assert await runtime.works.of(MintSweeps).unfinished_ids() == []
 
 
 async def test_attempts_that_overlap_lose_nothing_of_one_another(runtime: Runtime) -> None:
     assets, sweep_id = [await register_asset(runtime) for _ in range(5)], await begin_sweep(runtime)
-    await asyncio.gather(*(runtime.mint_sweeps.mint(sweep_id, asset_id) for asset_id in assets))
+    await asyncio.gather(
+        *(runtime.works.of(MintSweeps).mint(MintRequest(sweep_id=sweep_id, asset_id=asset_id)) for asset_id in assets)
+    )
     sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
     assert sorted(minted.asset_id for minted in sweep.minted) == sorted(assets)
     assert (sweep.scanned, sweep.skipped, sweep.failed) == (5, (), ())
@@ -106,8 +110,8 @@ async def test_an_attempt_that_comes_late_counts_nothing_twice_and_reopens_nothi
     minted = with_outcome(failed, asset_id, assigned)
     assert (minted.scanned, len(minted.minted), minted.failed) == (1, 1, [])
     assert with_outcome(minted, asset_id, assigned) == with_outcome(minted, asset_id, refusal) == minted
-    await runtime.mint_sweeps.finish(sweep_id)
-    await runtime.mint_sweeps.mint(sweep_id, asset_id)
+    await runtime.works.of(MintSweeps).finish(sweep_id)
+    await runtime.works.of(MintSweeps).mint(MintRequest(sweep_id=sweep_id, asset_id=asset_id))
     sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
     assert (sweep.status, sweep.scanned, sweep.minted) == ("Finished", 0, ())
 
@@ -120,7 +124,7 @@ async def test_without_a_registry_nothing_is_minted_and_no_sweep_begins(database
             await assign_identifier(runtime, asset_id)
         with pytest.raises(ExternalIdMintingNotConfiguredError):
             await begin_sweep(runtime)
-        assert await runtime.mint_sweeps.unfinished_ids() == []
+        assert await runtime.works.of(MintSweeps).unfinished_ids() == []
         assert await identifier(runtime, asset_id) is None
 
 
@@ -144,7 +148,7 @@ async def test_a_registry_that_fails_records_nothing_and_the_next_try_finds_what
                     await assign_identifier(runtime, asset_id)
                 assert await identifier(runtime, asset_id) is None
             sweep_id = await begin_sweep(runtime)
-            await runtime.mint_sweeps.mint(sweep_id, asset_id)
+            await runtime.works.of(MintSweeps).mint(MintRequest(sweep_id=sweep_id, asset_id=asset_id))
             (minted,) = (await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)).minted
         assert [minted.external_id] == list(registry.records) == [f"{PREFIX}/{asset_id}"]
         assert registry.records[minted.external_id]["url"] == f"https://baton.example/assets/{asset_id}"

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from baton.application.agents.rule_agents import Promoter
+from baton.application.settings import Settings
 from baton.domain.agent.caution_proposal import DRAFT, PromoteCautionProposal, ProposalOrder, caution_id_of
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.caution.caution import Caution, RegisterCaution, RetireCaution
@@ -63,7 +64,7 @@ async def promote(
     order = ProposalOrder(
         proposal_decision_id=decision.id, event_id=row.event_id, agent_id=agent_id, correlation_id=row.correlation_id
     )
-    await Promoter(facility.client, least).promote(order)
+    await Promoter(facility.client, Settings(caution_promoter_min_confidence=least)).promote(order)
     found = [one for one in facility.decisions() if one.context == "CautionPromotion" and one.parent_id == decision.id]
     caution: Any = facility.store.state((Caution.__name__, caution_id_of(decision)))
     assert len(found) <= 1

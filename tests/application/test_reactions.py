@@ -11,11 +11,14 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.agents.subscribers import BeamLossSubscriber, ProposalSubscriber, RunEndSubscriber
+from baton.application.agents.model_agents import Debriefs
+from baton.application.agents.rule_agents import Promoter, RunSupervisor
 from baton.application.caller import Caller
 from baton.application.long_work import TASKS
 from baton.application.ports import Batch, Clock, CommandResult, EventRow, Job, StreamAppend
+from baton.application.queries import Queries
 from baton.application.reactions import Dispatcher, ReactionReader
+from baton.application.settings import Settings
 from baton.domain.access.actor import ActorKind, ActorRegistered, RegisterActor
 from baton.domain.agent.agent import DeprecateAgent
 from baton.domain.agent.caution_proposal import DRAFT
@@ -51,9 +54,9 @@ PROMOTIONS = [
 class Follower:
     """A subscriber that starts one workflow for each end of a run, unless something is wrong with it."""
 
-    name: str = "follower"
-    workflows: tuple[str, ...] = ("follow",)
-    events: tuple[type[Event], ...] = (RunAborted, RunCompleted)
+    reaction: str = "follower"
+    workflow: str = "follow"
+    wakes_on: tuple[type[Event], ...] = (RunAborted, RunCompleted)
     enabled: bool = True
     stumbles_over: set[Any] = field(default_factory=set)
 
@@ -67,8 +70,7 @@ class TaskFollower(Follower):
     """A subscriber that starts a task of its kind for each end of a run."""
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
-        (kind,) = self.workflows
-        return (Job(TASKS, f"{kind}:{event.event_id}", None, once=True, memo={"event_id": str(event.event_id)}),)
+        return (Job(TASKS, f"{self.workflow}:{event.event_id}", None, once=True, memo={"event_id": str(event.event_id)}),)
 
 
 class FollowedFacility:
@@ -154,7 +156,7 @@ async def test_every_end_of_a_run_is_told_once_and_in_order() -> None:
 
 async def test_of_the_tasks_under_way_each_sees_its_own() -> None:
     names = ("catalogue", "registration")
-    made = await follow_facility(*(TaskFollower(name=name, workflows=(name,)) for name in names))
+    made = await follow_facility(*(TaskFollower(reaction=name, workflow=name) for name in names))
     event = await made.facility.end_run()
     await made.caught_up()
     for name in names:
@@ -212,7 +214,7 @@ async def test_a_subscriber_that_was_on_makes_up_for_a_standstill() -> None:
 
 
 async def test_what_is_in_flight_when_somebody_subscribes_is_not_lost() -> None:
-    made = FollowedFacility(await memory_agents(), Follower(events=(ActorRegistered,)))
+    made = FollowedFacility(await memory_agents(), Follower(wakes_on=(ActorRegistered,)))
     store = made.facility.store
     call, id = Caller.system(new_id()).call(made.facility.clock(), new_id()), new_id()
     event = ActorRegistered(kind=ActorKind.HUMAN).stamp(id, call.now)
@@ -225,7 +227,7 @@ async def test_what_is_in_flight_when_somebody_subscribes_is_not_lost() -> None:
 
 
 async def test_catching_up_waits_for_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = await follow_facility(Follower(events=(RunCompleted,)))
+    made = await follow_facility(Follower(wakes_on=(RunCompleted,)))
     for _ in range(3):
         await made.facility.end_run()
     monkeypatch.setattr("baton.application.reactions.BATCH", 2)
@@ -293,7 +295,7 @@ async def test_an_engine_that_is_away_loses_nothing(anew: bool) -> None:
 
 class TestStumbling:
     async def test_what_one_cannot_get_past_keeps_no_other_from_going_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        first, second = Follower("first"), Follower("second", workflows=("other",))
+        first, second = Follower("first"), Follower("second", "other")
         made = await follow_facility(first, second)
         event = await made.facility.end_run()
         first.stumbles_over.add(event.event_id)
@@ -347,7 +349,7 @@ class TestStumbling:
         assert made.started_ids == [f"follow:{events[1].event_id}"]
 
     async def test_what_cannot_even_be_noted_ends_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        first, second = Follower("first"), Follower("second", workflows=("other",))
+        first, second = Follower("first"), Follower("second", "other")
         made = await follow_facility(first, second)
         event = await made.facility.end_run()
         first.stumbles_over.add(event.event_id)
@@ -409,7 +411,7 @@ class TestWhoReacts:
         facility = await memory_agents()
         rival, retired, drafter = await facility.rival(), await facility.rival(), await facility.rival(DRAFT)
         await facility.do(DeprecateAgent(), retired)
-        endings = RunEndSubscriber("run_debriefer", DEBRIEF, True, facility.client, lambda ref: True, "own-site")
+        endings = Debriefs(facility.agents, Settings())
         event = await facility.end_run()
         jobs = await endings.jobs(event)
         agents = {SEEDED[DEBRIEF.kind].id, rival}
@@ -419,7 +421,8 @@ class TestWhoReacts:
 
     async def test_no_agent_whose_model_is_not_configured(self) -> None:
         facility = await memory_agents()
-        endings = RunEndSubscriber("run_debriefer", DEBRIEF, True, facility.client, lambda ref: False, "own-site")
+        facility.models.on = False
+        endings = Debriefs(facility.agents, Settings())
         assert await endings.jobs(await facility.end_run()) == []
 
     async def test_the_promoter_to_proposals_alone(self) -> None:
@@ -427,7 +430,7 @@ class TestWhoReacts:
         for context in ("RecipeApproval", "CautionProposal"):
             await facility.do(RegisterDecision(decided_by=await somebody(facility), context=context, choice="ProposeNotice"))
         rows = [facility.store.streams["Decision", decision.id][0] for decision in facility.decisions()]
-        jobs = [await ProposalSubscriber(True, "own-site").jobs(row) for row in rows]
+        jobs = [await Promoter(facility.client, Settings(caution_promoter_enabled=True)).jobs(row) for row in rows]
         assert [len(found) for found in jobs] == [0, 1]
         assert jobs[1][0].id == f"promote-caution:{rows[1].stream_id}"
 
@@ -440,7 +443,8 @@ class TestWhoReacts:
         await facility.do(RegisterDecision(decided_by=drafter, context="CautionProposal", choice=choice))
         row = facility.store.streams["Decision", facility.decisions()[-1].id][0]
         by_promoter, by_drafter = promotes
-        proposals = ProposalSubscriber(by_promoter, "own-site", by_drafter)
+        settings = Settings(caution_promoter_enabled=by_promoter, caution_drafter_promotes=by_drafter)
+        proposals = Promoter(facility.client, settings)
         assert proposals.enabled == (by_promoter or by_drafter)
         agents = {"promoter": SEEDED["CautionPromoter"].id, "drafter": drafter}
         jobs = await proposals.jobs(row)
@@ -451,7 +455,9 @@ class TestWhoReacts:
         facility = await memory_agents()
         cryogen = await facility.people.create(RegisterSupply(kind="cryogen", name="Helium", facility_code=LUMEN))
         unseen = await facility.another_beam(known=False)
-        losses = BeamLossSubscriber(True, facility.client)
+        people = facility.people
+        queries = Queries(people.store, people.authorizer, people.clock, new_id, people.ports)
+        losses = RunSupervisor(facility.client, queries, Settings())
         rows = []
         for supply_id in (facility.line.supply_id, cryogen, unseen):
             await facility.do(MarkSupplyUnavailable(reason="gone"), supply_id)

@@ -81,7 +81,7 @@ class Beta:
 
     @property
     def receptions(self) -> Receptions:
-        return next(work for work in self.runtime.tasks if isinstance(work, Receptions))
+        return self.runtime.works.of(Receptions)
 
     async def carry_out(self, work_id: UUID) -> dict[str, Any]:
         await self.receptions.run(work_id)

@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 
 from baton.application.caller import Caller
-from baton.application.scan_ingests import ScanFiles, ScanIngests
+from baton.application.ports import ScanFiles
+from baton.application.scan_ingests import ScanIngests
 from baton.application.settings import Settings
 from baton.application.unit_of_work import load_events, load_state
 from baton.cli.composition.runtime import Runtime

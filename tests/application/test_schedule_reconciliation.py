@@ -11,9 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from baton.application.agents.subscribers import AgentSchedules
+from baton.application.agents.agent_schedules import AgentSchedules
 from baton.application.ports import CalendarEntry, EngineUnavailableError, EventRow
-from baton.application.schedules.schedule_reconciliation import AT_ONCE, MOST_SILENCES, ScheduleTriggers, entry_of
+from baton.application.schedules.firings import Firings
+from baton.application.schedules.schedule_reconciliation import AT_ONCE, MOST_SILENCES, entry_of
+from baton.application.settings import Settings
 from baton.cli.worker import keep_schedules
 from baton.domain.kernel import NIL
 from baton.domain.schedule.calendar import EveryCalendar
@@ -369,8 +371,9 @@ async def test_a_trigger_is_started_once_under_an_id_that_follows_from_it(site: 
     id = await site.define_schedule()
     await site.give("trigger_schedule", id)
     row: EventRow = site.store.streams["Schedule", id][-1]
-    triggers = ScheduleTriggers(site.store, FACILITY)
-    assert (triggers.name, triggers.events, triggers.enabled) == ("schedule_triggers", (ScheduleTriggered,), True)
+    unused: Any = None
+    triggers = Firings(site.store, site.people.commands, unused, Settings(database_url="postgresql://nowhere"))
+    assert (triggers.reaction, triggers.wakes_on, triggers.enabled) == ("schedule_triggers", (ScheduleTriggered,), True)
     (job,) = await triggers.jobs(row)
     assert (job.workflow, job.id, job.once) == ("schedule-firing", f"schedule-trigger:{row.event_id}", True)
     assert job.argument == FiringOrder(

@@ -34,6 +34,7 @@ class PreparedWork:
 
     time: LoopTime
     workflow: str = "conduct"
+    listens: bool = False
     succeeds: bool = False
     to_tell: bool = True
     done: Mapping[str, Any] | Exception | None = None
@@ -288,7 +289,7 @@ class TestFelling:
         await service_desk.engine.start(Job("conduct", workflow_id, None))
         await time.sleep(61)
         await service_desk.do(TruncateProcedure(reason="power cut"), id)
-        assert await service_desk.engine.look(workflow_id) is EngineView.ABSENT
+        assert await service_desk.engine.view(workflow_id) is EngineView.ABSENT
 
     async def test_a_truncation_that_is_refused_drops_nothing(self, service_desk: ServiceDesk) -> None:
         id = await service_desk.live()
@@ -296,7 +297,7 @@ class TestFelling:
         await service_desk.engine.start(Job("conduct", workflow_id, None))
         with pytest.raises(Conflict):
             await service_desk.do(TruncateProcedure(reason="power cut"), id)
-        assert await service_desk.engine.look(workflow_id) is EngineView.OPEN
+        assert await service_desk.engine.view(workflow_id) is EngineView.OPEN
 
     async def test_it_is_given_up_whether_or_not_the_engine_can_be_reached(
         self, service_desk: ServiceDesk, time: LoopTime

@@ -10,6 +10,7 @@ import pytest
 from baton.application.agents.agent_client import in_process
 from baton.application.agents.rule_agents import BeamReader, RunSupervisor
 from baton.application.queries import Queries
+from baton.application.settings import Settings
 from baton.domain.agent.rule_agents import HoldForBeam, SupervisorAction, needs_beam, supervision_decision_id
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.equipment.asset_tree import AssetScope
@@ -37,13 +38,15 @@ def supervisor(facility: MemoryAgents, beam: BeamReader = outage_in, stop_after:
     """One that knows nothing of any other look."""
     people = facility.people
     queries = Queries(people.store, people.authorizer, people.clock, new_id, people.ports)
-    return RunSupervisor(facility.client, queries, "own-site", stop_after, beam)
+    seconds = None if stop_after is None else int(stop_after.total_seconds())
+    settings = Settings(self_facility_code="own-site", run_supervisor_stop_after_seconds=seconds)
+    return RunSupervisor(facility.client, queries, settings, beam)
 
 
 async def look(facility: MemoryAgents, **fields: Any) -> None:
     facility.clock.now += timedelta(seconds=30)
     await facility.line_kept_permitted()
-    await supervisor(facility, **fields).look()
+    await supervisor(facility, **fields).supervise()
 
 
 async def on(facility: MemoryAgents, **fields: Any) -> UUID:
@@ -277,9 +280,9 @@ class TestComingLate:
         async def later() -> None:
             for _ in range(lead):
                 await asyncio.sleep(0)
-            await supervisor(facility).look()
+            await supervisor(facility).supervise()
 
-        await asyncio.gather(supervisor(facility).look(), later())
+        await asyncio.gather(supervisor(facility).supervise(), later())
         assert (choices(facility), run(facility, run_id).status) == (["Hold"], RunStatus.HELD)
 
     async def test_it_does_not_hold_when_the_beam_is_back(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from baton.application.conduct.conduct_work import ProcedureConductWork
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.conduct.conduct import CONDUCTED_ASSETS, ConductProcedure
 from baton.domain.conduct.progress import ABORT_ASKED, HOLD_ASKED
@@ -99,7 +100,7 @@ class Aftermath:
             return [f"it ended {len(ends)} times"]
         result = ends[0].result
         procedure = await self._stack.procedure(one.procedure_id)
-        answer = await self._stack.runtime.conducts.answer(one.conduct_id)
+        answer = await self._stack.runtime.works.of(ProcedureConductWork).answer(one.conduct_id)
         return [
             *difference("status", procedure.status, one.case.status),
             *difference("open pass", procedure.current_iteration_index, None),

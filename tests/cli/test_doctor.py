@@ -16,8 +16,9 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from baton.application.caller import Caller
+from baton.application.long_work import reaction_names
 from baton.application.settings import RecordedSettings, Settings, shown_settings
-from baton.cli.composition.runtime import SUBSCRIBERS, Runtime
+from baton.cli.composition.runtime import Runtime
 from baton.cli.doctor.examination import CHECKS, examine
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.process import OwnedDirectory
@@ -610,7 +611,7 @@ class TestReactions:
 
     async def test_every_subscriber_of_this_build_is_looked_at(self, database_url: str) -> None:
         async with Runtime(Settings(database_url=database_url)) as runtime:
-            assert tuple(subscriber.name for subscriber in runtime.subscribers) == SUBSCRIBERS
+            assert [work.reaction for work in runtime.works.reacting] == reaction_names()
 
     def test_where_nobody_subscribed_all_is_well(self, doctor: Doctor, database_url: str) -> None:
         assert doctor("reactions", DATABASE_URL=database_url).lines["reactions"][0] == "ok"

@@ -8,6 +8,8 @@ from uuid import UUID
 
 import pytest
 
+from baton.application.queues import QueueRunner
+from baton.application.schedules.firings import Firings
 from baton.client import Baton
 from baton.domain.queue.messages import QueueOrder, TurnVerdict
 from baton.domain.schedule.messages import DueFiring, FiringVerdict
@@ -87,10 +89,10 @@ async def by_console(bench: Bench) -> str:
 
 
 async def by_queue(bench: Bench) -> str:
-    api, turns = bench.daily.api, bench.daily.stack.runtime.queue_turns
+    api, turns = bench.daily.api, bench.daily.stack.runtime.works.of(QueueRunner)
     queue_id = await api.create("/queues", {"name": "Tonight", "asset_id": bench.unit_id})
     added = await api.post(f"/queues/{queue_id}/add-items", {"items": [{"title": NAME, "target": bench.target}]})
-    report = await turns.take(QueueOrder(queue_id=UUID(queue_id)))
+    report = await turns.start_next(QueueOrder(queue_id=UUID(queue_id)))
     assert report.verdict is TurnVerdict.OPENED
     end = await api.runtime.store.last_position()
     (launch,) = (await api.get("/launches", queue_id=queue_id, min_position=end)).json()["items"]
@@ -99,7 +101,7 @@ async def by_queue(bench: Bench) -> str:
 
 
 async def by_schedule(bench: Bench) -> str:
-    api, firings = bench.daily.api, bench.daily.stack.runtime.firings
+    api, firings = bench.daily.api, bench.daily.stack.runtime.works.of(Firings)
     yearly = {"cron": ["0 3 1 1 *"]}
     schedule_id = await api.create("/schedules", {"name": "Yearly", "calendar": yearly, "target": bench.target})
     due = DueFiring(schedule_id=UUID(schedule_id), scheduled_at=clock().replace(microsecond=0), started_at=clock())

@@ -119,9 +119,9 @@ async def test_what_was_put_is_there_as_it_was_put(
     machine: CalendarsUnderTest, entry: CalendarEntry, tick: CalendarEntry
 ) -> None:
     for one in (entry, tick):
-        assert await machine.calendars.look(one) is None
+        assert await machine.calendars.view(one) is None
         await machine.calendars.put(one)
-        view = await machine.calendars.look(one)
+        view = await machine.calendars.view(one)
         assert view is not None
         assert (view.as_defined, view.paused, view.missed_count, view.skipped_count) == (True, False, 0, 0)
         coming = next_firings(one.calendar, one.time_zone, datetime.now(UTC), 3)
@@ -149,7 +149,7 @@ async def test_whatever_differs_is_seen_and_put_right(
     machine: CalendarsUnderTest, entry: CalendarEntry, change: dict[str, Any]
 ) -> None:
     await machine.calendars.put(replace(entry, **change))
-    view = await machine.calendars.look(entry)
+    view = await machine.calendars.view(entry)
     assert view is not None
     assert not view.as_defined
     await machine.calendars.put(entry)
@@ -158,7 +158,7 @@ async def test_whatever_differs_is_seen_and_put_right(
 
 
 async def calendar_view(machine: CalendarsUnderTest, entry: CalendarEntry) -> Any:
-    view = await machine.calendars.look(entry)
+    view = await machine.calendars.view(entry)
     assert view is not None
     return view
 
@@ -196,7 +196,7 @@ async def test_a_pause_is_told_by_itself_and_is_no_change_of_what_was_put(
 async def test_what_is_removed_is_gone_and_may_be_removed_again(machine: CalendarsUnderTest, entry: CalendarEntry) -> None:
     await machine.calendars.put(entry)
     await machine.calendars.remove(entry.id)
-    assert await machine.calendars.look(entry) is None
+    assert await machine.calendars.view(entry) is None
     await machine.calendars.remove(entry.id)
     await machine.calendars.put(entry)
     assert (await calendar_view(machine, entry)).as_defined, "deleted, it comes back as recorded"
@@ -221,7 +221,7 @@ async def test_entries_are_listed_by_how_their_ids_begin(
 async def test_nothing_is_done_without_an_engine(machine: CalendarsUnderTest, entry: CalendarEntry) -> None:
     for asked in (
         machine.unreachable.put(entry),
-        machine.unreachable.look(entry),
+        machine.unreachable.view(entry),
         machine.unreachable.remove(entry.id),
         machine.unreachable.list_ids("schedule:"),
     ):

@@ -147,21 +147,21 @@ async def job(machine: EngineUnderTest) -> AsyncIterator[Job]:
 
 class TestStarting:
     async def test_what_was_started_is_open(self, machine: EngineUnderTest, job: Job) -> None:
-        assert await machine.engine.look(job.id) is EngineView.ABSENT
+        assert await machine.engine.view(job.id) is EngineView.ABSENT
         assert await machine.engine.start(job)
-        assert await machine.engine.look(job.id) is EngineView.OPEN
+        assert await machine.engine.view(job.id) is EngineView.OPEN
 
     async def test_what_is_to_run_once_is_not_started_again_after_its_end(self, machine: EngineUnderTest, job: Job) -> None:
         once = replace(job, once=True, memo={"event_id": "an event"})
         assert await machine.engine.start(once)
         await machine.end(job.id)
         assert not await machine.engine.start(once)
-        assert await machine.engine.look(job.id) is EngineView.ABSENT
+        assert await machine.engine.view(job.id) is EngineView.ABSENT
 
     async def test_what_is_open_is_left_alone(self, machine: EngineUnderTest, job: Job) -> None:
         await machine.engine.start(job)
         assert not await machine.engine.start(job)
-        assert await machine.engine.look(job.id) is EngineView.OPEN
+        assert await machine.engine.view(job.id) is EngineView.OPEN
 
     async def test_of_many_that_start_it_at_once_one_does(self, machine: EngineUnderTest, job: Job) -> None:
         started = await asyncio.gather(*(machine.engine.start(job) for _ in range(5)))
@@ -170,7 +170,7 @@ class TestStarting:
     async def test_after_its_end_the_id_is_free_again(self, machine: EngineUnderTest, job: Job) -> None:
         await machine.engine.start(job)
         await machine.end(job.id)
-        assert await machine.engine.look(job.id) is EngineView.ABSENT
+        assert await machine.engine.view(job.id) is EngineView.ABSENT
         assert await machine.engine.start(job)
 
     async def test_what_is_open_is_told_of_news_and_nothing_else_is_started(
@@ -182,15 +182,15 @@ class TestStarting:
         assert await machine.engine.start(news)
         assert await machine.told(job.id) == 2
         await machine.end(job.id)
-        assert await machine.engine.look(job.id) is EngineView.ABSENT, "one was open, and no other"
+        assert await machine.engine.view(job.id) is EngineView.ABSENT, "one was open, and no other"
 
     async def test_where_none_is_open_news_start_one(self, machine: EngineUnderTest, job: Job) -> None:
         assert await machine.engine.start(replace(job, news=True))
-        assert await machine.engine.look(job.id) is EngineView.OPEN
+        assert await machine.engine.view(job.id) is EngineView.OPEN
 
     async def test_others_have_ids_of_their_own(self, machine: EngineUnderTest, job: Job) -> None:
         await machine.engine.start(job)
-        assert await machine.engine.look(f"{job.id}:other") is EngineView.ABSENT
+        assert await machine.engine.view(f"{job.id}:other") is EngineView.ABSENT
 
 
 class TestWhatIsOpen:
@@ -222,12 +222,12 @@ class TestStalling:
         await machine.stall(job.id)
 
         async def is_stalled() -> bool:
-            return await machine.engine.look(job.id) is EngineView.STALLED  # not while another attempt is just under way
+            return await machine.engine.view(job.id) is EngineView.STALLED  # not while another attempt is just under way
 
         await until(is_stalled, within=60)
         assert not await machine.engine.start(job), "it is open nevertheless"
         await machine.engine.terminate(job.id, "given up")
-        assert await machine.engine.look(job.id) is EngineView.ABSENT
+        assert await machine.engine.view(job.id) is EngineView.ABSENT
 
 
 async def test_what_failed_often_and_is_under_way_again_is_not_stalled(temporal_machine: EngineUnderTest) -> None:
@@ -235,7 +235,7 @@ async def test_what_failed_often_and_is_under_way_again_is_not_stalled(temporal_
     job = Job("contract", f"contract:{new_id()}", {"of": "a test"})
     await temporal_machine.engine.start(job)
     await temporal_machine.recover(job.id)
-    assert await temporal_machine.engine.look(job.id) is EngineView.OPEN
+    assert await temporal_machine.engine.view(job.id) is EngineView.OPEN
     await temporal_machine.engine.terminate(job.id, "the test is over")
 
 
@@ -243,7 +243,7 @@ class TestTerminating:
     async def test_what_was_terminated_is_gone(self, machine: EngineUnderTest, job: Job) -> None:
         await machine.engine.start(job)
         await machine.engine.terminate(job.id, "given up")
-        assert await machine.engine.look(job.id) is EngineView.ABSENT
+        assert await machine.engine.view(job.id) is EngineView.ABSENT
         assert await machine.engine.start(job)
 
     async def test_what_is_not_there_may_be_terminated(self, machine: EngineUnderTest, job: Job) -> None:
@@ -277,13 +277,13 @@ async def test_an_engine_that_answers_and_refuses_says_with_what(temporal: Embed
     assert "(NOT_FOUND)" in caught.value.detail
 
 
-@pytest.mark.parametrize("asking", ["open_items", "start", "look", "terminate", "answer"])
+@pytest.mark.parametrize("asking", ["open_items", "start", "view", "terminate", "answer"])
 async def test_an_engine_that_cannot_be_reached_says_so(machine: EngineUnderTest, asking: str) -> None:
     engine = machine.unreachable
     calls: dict[str, Callable[[], Awaitable[Any]]] = {
         "open_items": lambda: engine.open_items(["contract"]),
         "start": lambda: engine.start(Job("contract", "contract:none", {"of": "a test"})),
-        "look": lambda: engine.look("contract:none"),
+        "view": lambda: engine.view("contract:none"),
         "terminate": lambda: engine.terminate("contract:none", "given up"),
         "answer": lambda: engine.answer(Job("contract", "contract:none", {"of": "a test"}), dict, 1.0),
     }

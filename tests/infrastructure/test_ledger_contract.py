@@ -534,7 +534,7 @@ class TestTheRecord:
         assert plan is not None
         first = await watch.read(plan)
         assert {name for name, _, _ in first.versions} == {"Procedure", "Asset", "Enclosure"}
-        assert (first.signals.verdict, await watch.look(plan)) == (None, first)
+        assert (first.signals.verdict, await watch.poll(plan)) == (None, first)
         await case.begin_step(place, watched=first.versions)
         await observe("NotPermitted")
         standing = await case.ledger.begin(begin_request(conduct.at(1), watched=first.versions))

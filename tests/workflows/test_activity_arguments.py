@@ -2,12 +2,16 @@
 
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from temporalio import workflow
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from baton.activities.bindings import EngineAttempt, conduct_activities, mint_sweep_activities, run_conduct_activities
+from baton.activities.bindings import EngineAttempt, activities_of
+from baton.application.conduct.conductor import Conductor
+from baton.application.conduct.passes import Passes
+from baton.application.conduct.run_conductor import RunConductor
+from baton.application.conduct.step_execution import StepRunner
+from baton.application.mint_sweeps import MintSweeps
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.conduct.messages import (
@@ -22,8 +26,8 @@ from baton.domain.conduct.messages import (
     StepRequest,
 )
 from baton.domain.conduct.run_messages import PhaseRequest, RunConductEnd, RunConductRequest, RunOutcome
+from baton.domain.equipment.asset_external_id import MintRequest
 from baton.infrastructure.temporal.engine import connect
-from baton.workflows.activity_stubs import MintRequest
 from tests.support.domain.world import new_id
 
 PROCEDURE, CONDUCT = new_id(), new_id()
@@ -33,7 +37,7 @@ PLACE = StepPlace(**IDS, step_index=2)
 OUTCOME = ConductOutcome(finish=Finish.COMPLETED, completed_count=3)
 RUN_OUTCOME = RunOutcome(finish=Finish.COMPLETED)
 POINT = {"x": 1.5}
-SWEEP, ASSET = str(new_id()), str(new_id())
+SWEEP, ASSET = new_id(), new_id()
 CASES: dict[str, tuple[Any, list[Any], str]] = {
     "brief_conduct": (ConductRequest(**IDS), [PROCEDURE, CONDUCT], "brief"),
     "do_step": (StepRequest(place=PLACE, point=POINT), [PLACE, POINT, None], "do"),
@@ -80,18 +84,17 @@ async def test_every_activity_runs_with_its_request_and_with_the_arguments_of_ea
     temporal: EmbeddedTemporal,
 ) -> None:
     client, recorder, queue = await connect(Settings(temporal_address=temporal.address)), Recorder(), "arguments"
-    services: Any = recorder
-    conducts, runs = conduct_activities(services, services, services), run_conduct_activities(services)
+    owners = (Conductor, Passes, StepRunner, RunConductor, MintSweeps)
     expected = []
     async with Worker(
         client,
         task_queue=queue,
         workflows=[CallsOneActivity],
-        activities=[*conducts, *runs, *mint_sweep_activities(services)],
+        activities=[one for owner in owners for one in activities_of(recorder, owner)],
         workflow_runner=UnsandboxedWorkflowRunner(),
     ):
         for name, (request, earlier, method) in CASES.items():
-            call = (method, (UUID(SWEEP), UUID(ASSET)) if isinstance(request, MintRequest) else (request,))
+            call = (method, (request,))
             owner = f"conduct-run:{PROCEDURE}" if isinstance(request, RunConductRequest) else f"conduct:{PROCEDURE}"
             for arguments in ([request], earlier):
                 await client.execute_workflow("calls-one-activity", args=[name, arguments], id=owner, task_queue=queue)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from baton.application.agents.model_consultation import BudgetLock
-from baton.application.agents.rule_agents import RunListBehindError
+from baton.application.agents.rule_agents import RunListBehindError, RunSupervisor
 from baton.application.language_models import ChatRequest
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
@@ -145,11 +145,11 @@ async def test_a_run_that_the_list_does_not_show_yet_is_held_too(database_url: s
         settings = Settings(database_url=database_url, app_env="test", run_supervisor_enabled=True)
         async with Runtime(settings) as runtime:
             with pytest.raises(RunListBehindError):
-                await runtime.agents.supervisor.look()
+                await runtime.works.of(RunSupervisor).supervise()
             async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
                 while await Projector(database_url).advance(connection):
                     pass
-            await runtime.agents.supervisor.look()
+            await runtime.works.of(RunSupervisor).supervise()
         assert (await api.get(f"/runs/{run_id}")).json()["status"] == "Held"
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from baton.application.caller import Caller
-from baton.application.queues import QueueTurns
+from baton.application.queues import QueueRunner
 from baton.domain.queue.messages import QueueOrder
 from baton.domain.queue.queue import EditQueueItem
 from baton.domain.recipe.plan import Plan, UpdatePlanDefaultParameters
@@ -126,8 +126,8 @@ async def test_a_version_between_judgement_and_opening_is_found_by_the_command(s
     (item,) = await queue.add(write(recipe_id))
     runtime = stack.runtime
 
-    class OvertakenTurns(QueueTurns):
-        """Turns between whose judgement and opening somebody versions the recipe."""
+    class OvertakenRunner(QueueRunner):
+        """Between its judgement and the opening somebody versions the recipe."""
 
         async def _open(self, queue: Any, item: Any) -> Any:
             if item.status == "Running" and not stack.control.writes:
@@ -137,8 +137,8 @@ async def test_a_version_between_judgement_and_opening_is_found_by_the_command(s
     await stack.stop_worker()
     try:
         await queue.give("resume_queue")
-        turns = OvertakenTurns(runtime.store, runtime.commands, runtime.queue_turns.launches)
-        await turns.take(QueueOrder(queue_id=queue.id))
+        runner = OvertakenRunner(runtime.store, runtime.commands, runtime.launches, "facility")
+        await runner.start_next(QueueOrder(queue_id=queue.id))
         blocked = await queue.item(item)
         assert (blocked.status, blocked.code) == ("Blocked", "TargetChangedError")
     finally:

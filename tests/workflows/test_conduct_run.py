@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from baton.application.caller import Caller
-from baton.application.conduct.conduct_work import Reconciler
+from baton.application.conduct.conduct_work import ProcedureConductWork, Reconciler, RunConductWork
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import open_conduct_engine
 from baton.domain.conduct.conduct import ConductFromProcedure, ConductProcedure
@@ -292,7 +292,7 @@ async def test_a_phase_whose_conduct_was_lost_is_waited_for_until_somebody_ends_
     stack, runtime = series.stack, series.stack.runtime
     first, _ = await start_two_phases(series, setpoint("a", 1), OPEN_GATE, rows=2)
     await stack.client.get_workflow_handle(conduct_workflow_id(first)).terminate()
-    await Reconciler([runtime.conducts], runtime.engine, clock, timedelta(seconds=300)).compare()
+    await Reconciler([runtime.works.of(ProcedureConductWork)], runtime.engine, clock, timedelta(seconds=300)).compare()
     await series.wait_until_waiting_for("phase", procedure_id=first, code="ConductLost")
     await stack.do(AbortProcedure(reason="nobody knows"), first)
     result = await series.result()
@@ -493,12 +493,12 @@ async def test_a_conduct_that_the_engine_has_lost_leaves_its_phase_to_go_on_and_
     assert conduct_id is not None
     await stack.client.get_workflow_handle(run_workflow_id(series.run_id)).terminate()
     runtime = stack.runtime
-    await Reconciler([runtime.run_conducts], runtime.engine, clock, timedelta(seconds=300)).compare()
+    await Reconciler([runtime.works.of(RunConductWork)], runtime.engine, clock, timedelta(seconds=300)).compare()
     result = await series.result()
     assert (result["failure"]["error_class"], (await series.run()).status) == ("ConductLost", RunStatus.RUNNING)
     await stack.plant.write("gate", 1)
     await stack.wait_for_status(first, ProcedureStatus.COMPLETED)
-    assert await runtime.run_conducts.answer(conduct_id) == result
+    assert await runtime.works.of(RunConductWork).answer(conduct_id) == result
     (waiting,) = (await stack.ask(ListWaiting(kind=(WaitingKind.LOST_CONDUCT,)))).items
     assert (waiting.id, waiting.about, waiting.name) == (series.run_id, "Run", (await series.run()).name)
     left = {"procedure_id": str(second), "conduct": {"command": "conduct_procedure", "steps": []}}

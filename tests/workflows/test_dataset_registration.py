@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from baton.application.caller import Caller
 from baton.application.conduct.actions import ActionBody, UnknownActionError, touches
 from baton.application.control import Control, Timekeeper
-from baton.application.dataset_registrations import DatasetRegistrations, EndedProcedureSubscriber
+from baton.application.dataset_registrations import DatasetRegistrations
 from baton.application.reactions import Dispatcher
 from baton.application.unit_of_work import require_state
 from baton.cli.composition.runtime import Runtime
@@ -89,8 +89,7 @@ def data(data_root: Path) -> Path:
 
 def registration_dispatcher(runtime: Runtime) -> Dispatcher:
     """A dispatcher that starts registrations and nothing else: agents would still be at work when the test is over."""
-    (subscriber,) = [one for one in runtime.subscribers if isinstance(one, EndedProcedureSubscriber)]
-    return replace(runtime.dispatcher(), subscribers=[subscriber])
+    return replace(runtime.dispatcher(), subscribers=[runtime.works.of(DatasetRegistrations)])
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +169,7 @@ async def begin_registration(line: RunStack, data: Path) -> tuple[DatasetRegistr
     taken = await run.recipe_phase([record_step(data / f"{number}.h5") for number in range(3)])
     await run.conduct(taken)
     await stack.do(SetPlanDataRegistration(data_registration=registration), line.plan_id)
-    (work,) = [one for one in stack.runtime.tasks if isinstance(one, DatasetRegistrations)]
+    work = stack.runtime.works.of(DatasetRegistrations)
     procedure = await load(stack, Procedure, taken)
     await work.begin(procedure, stack.caller)
     return work, await work.load(registration_id(procedure)), taken

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from baton.application.conduct.conduct_work import ProcedureConductWork
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.conduct.endings import AbortProcedure
@@ -71,7 +72,9 @@ async def test_a_directory_is_kept_while_its_conduct_is_live_and_for_a_time_afte
     stack: ConductStack, jobs: Path, processes: LocalProcesses
 ) -> None:
     at_once, later = (
-        JobRetention(processes, stack.runtime.conducts, lambda: clock() + timedelta(minutes=1), retention)
+        JobRetention(
+            processes, stack.runtime.works.of(ProcedureConductWork), lambda: clock() + timedelta(minutes=1), retention
+        )
         for retention in (timedelta(0), timedelta(hours=1))
     )
     procedure_id = await start_program(stack, jobs)

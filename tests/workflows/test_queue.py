@@ -12,7 +12,7 @@ import pytest
 from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.ports import CommandResult
-from baton.application.queues import QueueTurns
+from baton.application.queues import QueueRunner
 from baton.cli.worker import start_unfinished
 from baton.domain.launch.launch import Launch
 from baton.domain.procedure.procedure import Procedure, ProcedureStatus
@@ -355,10 +355,11 @@ class MortalCommands(Commands):
         return executed
 
 
-def turns_dying_after(stack: ConductStack, commands: int) -> QueueTurns:
+def runner_dying_after(stack: ConductStack, commands: int) -> QueueRunner:
     """Turns in a process that dies after so many commands."""
     mortal = MortalCommands(stack.runtime.commands, commands)
-    return replace(stack.runtime.queue_turns, commands=mortal, launches=replace(stack.runtime.launches, commands=mortal))
+    launches = replace(stack.runtime.launches, commands=mortal)
+    return replace(stack.runtime.works.of(QueueRunner), commands=mortal, launches=launches)
 
 
 @pytest.mark.parametrize(("kind", "deaths"), [("recipe", range(1, 4)), ("plan", range(1, 4))])
@@ -373,8 +374,8 @@ async def test_a_turn_that_dies_at_any_command_or_is_taken_many_times_at_once_op
         queue = await open_queue(stack)
         order = QueueOrder(queue_id=queue.id)
         (item_id,) = await queue.add(target)
-        turns = [turns_dying_after(stack, lives), *([stack.runtime.queue_turns] * 3)]
-        outcomes = await asyncio.gather(*(one.take(order) for one in turns), return_exceptions=True)
+        turns = [runner_dying_after(stack, lives), *([stack.runtime.works.of(QueueRunner)] * 3)]
+        outcomes = await asyncio.gather(*(one.start_next(order) for one in turns), return_exceptions=True)
         assert [one for one in outcomes if isinstance(one, BaseException) and not isinstance(one, ProcessDied)] == []
         item = await queue.wait_for(item_id, "Completed")
         assert (item.attempt, written_values(stack)) == (1, [8])

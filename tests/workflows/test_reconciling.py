@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.conduct.conduct_work import Reconciler
+from baton.application.conduct.conduct_work import ConductWork, ProcedureConductWork, Reconciler
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.conduct.conduct import ConductFromProcedure, ConductProcedure
 from baton.domain.conduct.endings import AbortProcedure, TruncateProcedure
@@ -38,8 +38,8 @@ def stack(module_stack: ConductStack) -> ConductStack:
 
 
 def reconciler(stack: ConductStack, restart_limit: float = 300) -> Reconciler:
-    runtime = stack.runtime
-    return Reconciler([runtime.conducts, runtime.run_conducts], runtime.engine, clock, timedelta(seconds=restart_limit))
+    runtime, limit = stack.runtime, timedelta(seconds=restart_limit)
+    return Reconciler(runtime.works.all_of(ConductWork), runtime.engine, clock, limit)
 
 
 async def start_waiting_conduct(stack: ConductStack) -> UUID:
@@ -124,7 +124,7 @@ async def test_a_conduct_with_which_the_engine_fails_is_said_to_be_stalled_until
     id = await start_waiting_conduct(stack)
     await stack.stop_worker()
     conduct_id = (await progress_of(stack, id)).conduct_id
-    await stack.runtime.conducts.stall(conduct_id)
+    await stack.runtime.works.of(ProcedureConductWork).stall(conduct_id)
     stalled = await progress_of(stack, id)
     assert (stalled.shown_phase, stalled.phase) == (ConductPhase.STALLED, ConductPhase.WALKING.value)
     await stack.start_worker()
@@ -135,5 +135,5 @@ async def test_a_conduct_with_which_the_engine_fails_is_said_to_be_stalled_until
     await until(is_heard_of)
     await stack.do(AbortProcedure(reason="enough"), id)
     await stack.client.get_workflow_handle(conduct_workflow_id(id)).result()
-    await stack.runtime.conducts.stall(conduct_id)
+    await stack.runtime.works.of(ProcedureConductWork).stall(conduct_id)
     assert (await progress_of(stack, id)).shown_phase is ConductPhase.ENDED

@@ -13,7 +13,7 @@ from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
-from baton.cli.worker import WORKFLOWS
+from baton.activities.bindings import declared_workflows
 from baton.domain.conduct.messages import ConductOrder
 from baton.infrastructure.temporal.engine import data_converter
 from baton.infrastructure.temporal.interceptors import CallerInterceptor
@@ -63,7 +63,7 @@ async def replay(paths: Collection[Path], *, sandboxed: bool) -> None:
             yield history(path)
 
     replayed: dict[str, Exception | None] = {}
-    async with replayer(*WORKFLOWS, sandboxed=sandboxed).workflow_replay_iterator(histories()) as results:
+    async with replayer(*declared_workflows(), sandboxed=sandboxed).workflow_replay_iterator(histories()) as results:
         async for result in results:
             replayed[result.history.workflow_id] = result.replay_failure
     assert len(replayed) == len(paths)
@@ -84,7 +84,7 @@ async def test_every_recorded_workflow_can_be_gone_on_with_in_the_sandbox() -> N
 
 
 def test_there_are_histories_of_every_workflow() -> None:
-    ours = {workflow._Definition.must_from_class(kind).name for kind in WORKFLOWS}
+    ours = {workflow._Definition.must_from_class(kind).name for kind in declared_workflows()}
     assert one_of_each_kind().keys() == ours
 
 

@@ -89,9 +89,9 @@ class MortalCommands(Commands):
 
 def firings_dying_after(stack: ConductStack, commands: int) -> Firings:
     """Firings in a process that dies after so many commands."""
-    runtime, limit = stack.runtime, timedelta(seconds=stack.runtime.settings.conduct_restart_limit_seconds)
+    runtime = stack.runtime
     launches = replace(runtime.launches, commands=MortalCommands(stack, commands))
-    return Firings(runtime.store, launches, clock, limit)
+    return replace(runtime.works.of(Firings), launches=launches)
 
 
 def due_now(table: ScheduleCase) -> DueFiring:
@@ -148,7 +148,7 @@ async def test_a_run_is_started_on_a_plan_and_its_phases_are_conducted(run_stack
 
 
 async def test_a_firing_is_repeated_by_as_many_as_like_and_done_once(run_stack: RunStack) -> None:
-    stack, firings = run_stack.stack, run_stack.stack.runtime.firings
+    stack, firings = run_stack.stack, run_stack.stack.runtime.works.of(Firings)
     recipes = [await recipe(stack, [setpoint("a", 1)]), await recipe(stack, [setpoint("a", 2)])]
     for target in (darks_target(recipes[0]), await plan_target(run_stack, *recipes)):
         stack.control.writes.clear()
@@ -244,12 +244,12 @@ async def test_a_run_that_an_earlier_release_has_started_and_cannot_conduct_is_a
     table = await define_schedule(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])), other)
     due = due_now(table)
     await half_begin(stack, due, (await table.state()).aim, 2)
-    assert await stack.runtime.firings.open(due) is FiringVerdict.REFUSED
+    assert await stack.runtime.works.of(Firings).open(due) is FiringVerdict.REFUSED
     await wait_for_run(stack, due.run_id, "Aborted")
     async with stack.runtime.store.session() as session:
         *_, last = await session.history(Run.__name__, due.run_id, 0, 100)
     assert (last.event_type, last.principal_id) == (RunAborted.__name__, NIL)
-    assert await stack.runtime.firings.open(due) is FiringVerdict.REFUSED
+    assert await stack.runtime.works.of(Firings).open(due) is FiringVerdict.REFUSED
     assert (await load_state(stack, Procedure, due.procedure_id())).status == "Aborted", "its phase goes with the run"
     assert stack.control.writes == []
 
@@ -261,7 +261,7 @@ async def test_a_refused_firing_leaves_no_procedure_that_somebody_could_still_st
     due = due_now(table)
     await half_begin(stack, due, (await table.state()).aim, 1)
     assert (await load_state(stack, Procedure, due.procedure_id())).status == "Defined", "the next try finds it"
-    assert await stack.runtime.firings.open(due) is FiringVerdict.REFUSED
+    assert await stack.runtime.works.of(Firings).open(due) is FiringVerdict.REFUSED
     (refused,) = await table.outcomes(1)
     async with stack.runtime.store.session() as session:
         *_, last = await session.history(Procedure.__name__, due.procedure_id(), 0, 100)
@@ -269,7 +269,7 @@ async def test_a_refused_firing_leaves_no_procedure_that_somebody_could_still_st
     assert (last.event_type, last.principal_id) == (ProcedureAborted.__name__, NIL)
     assert last.transaction_id == outcome.transaction_id, "both are written or neither is"
     assert refused.detail in last.payload
-    assert await stack.runtime.firings.open(due) is FiringVerdict.REFUSED
+    assert await stack.runtime.works.of(Firings).open(due) is FiringVerdict.REFUSED
 
 
 async def test_an_asset_in_use_refuses_the_second_of_two_firings_at_once(run_stack: RunStack) -> None:
@@ -334,11 +334,11 @@ async def test_a_firing_that_nobody_took_up_in_time_is_recorded_as_missed(run_st
     stack, runtime = run_stack.stack, run_stack.stack.runtime
     table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])), catchup_window=600)
     due = DueFiring(schedule_id=table.id, scheduled_at=clock(), started_at=clock() - timedelta(seconds=601))
-    assert await runtime.firings.open(due) is FiringVerdict.REFUSED
+    assert await runtime.works.of(Firings).open(due) is FiringVerdict.REFUSED
     (missed,) = await table.outcomes(1)
     assert missed.code == "ScheduleFiringMissedError"
     in_time = due.model_copy(update={"scheduled_at": clock(), "started_at": clock() - timedelta(seconds=300)})
-    assert await runtime.firings.open(in_time) is FiringVerdict.OPENED
+    assert await runtime.works.of(Firings).open(in_time) is FiringVerdict.OPENED
     await wait_for_procedure(stack, in_time.procedure_id(), "Completed")
 
 
@@ -380,7 +380,7 @@ async def test_a_trigger_waits_as_long_as_a_conduct_that_somebody_asks_for_and_n
     limit = timedelta(seconds=runtime.settings.conduct_restart_limit_seconds)
     for late, verdict in ((timedelta(seconds=-60), FiringVerdict.OPENED), (timedelta(seconds=1), FiringVerdict.REFUSED)):
         due = await triggered_at(table, clock() - limit - late)
-        assert await runtime.firings.open(due) is verdict
+        assert await runtime.works.of(Firings).open(due) is verdict
     fired, missed = await table.outcomes(2)
     await wait_for_procedure(stack, fired.procedure_id, "Completed")
     assert missed.code == "ScheduleFiringMissedError"
@@ -396,12 +396,12 @@ async def test_what_was_begun_ends_where_the_schedule_stops_before_the_conduct_i
     due = due_now(table)
     await half_begin(stack, due, (await table.state()).aim, 1)
     await table.give(verb, reason="shutdown")
-    assert await runtime.firings.open(due) is FiringVerdict.REFUSED
+    assert await runtime.works.of(Firings).open(due) is FiringVerdict.REFUSED
     await wait_for_run(stack, due.run_id, "Aborted")
     (refused,) = await table.outcomes(1)
     assert refused.code == "ScheduleFiringWithdrawnError"
     assert f"was {status} before" in refused.detail
-    assert await runtime.firings.open(due) is FiringVerdict.REFUSED
+    assert await runtime.works.of(Firings).open(due) is FiringVerdict.REFUSED
     assert stack.control.writes == []
 
 
@@ -411,7 +411,7 @@ async def test_what_was_begun_is_not_gone_on_with_when_it_is_too_late(run_stack:
     due = due_now(table)
     await half_begin(stack, due, (await table.state()).aim, 1)
     late = due.model_copy(update={"started_at": clock() - timedelta(seconds=601)})
-    assert await runtime.firings.open(late) is FiringVerdict.REFUSED
+    assert await runtime.works.of(Firings).open(late) is FiringVerdict.REFUSED
     (missed,) = await table.outcomes(1)
     assert missed.code == "ScheduleFiringMissedError"
     assert (await load_state(stack, Procedure, due.procedure_id())).status == "Aborted", "nothing waits for anybody"
@@ -423,14 +423,14 @@ async def test_a_schedule_that_is_not_on_record_fires_nothing_and_its_firings_en
     assert await stack.runtime.engine.start(unknown)
     assert await stack.client.get_workflow_handle(unknown.id).result() == FiringVerdict.IDLE.value
     due = DueFiring(schedule_id=unknown.argument.schedule_id, scheduled_at=clock(), started_at=clock())
-    await stack.runtime.firings.await_end(due, EngineAttempt())
+    await stack.runtime.works.of(Firings).await_end(due, EngineAttempt())
 
 
 @pytest.mark.parametrize("phases", [0, 1, pytest.param(2, marks=pytest.mark.soak)])
 async def test_a_firing_lives_through_a_death_after_any_of_its_commands(run_stack: RunStack, phases: int) -> None:
     """Its commands are two: the launch, and the record of the firing."""
     commands = 2
-    stack, firings = run_stack.stack, run_stack.stack.runtime.firings
+    stack, firings = run_stack.stack, run_stack.stack.runtime.works.of(Firings)
     recipes = [await recipe(stack, [setpoint("a", value)]) for value in range(max(phases, 1))]
     target = await plan_target(run_stack, *recipes) if phases else darks_target(recipes[0])
     for count in range(1, commands + 2):
@@ -455,7 +455,7 @@ async def test_a_firing_lives_through_a_death_after_any_of_its_commands(run_stac
 async def test_a_firing_that_an_earlier_release_has_half_begun_comes_to_one_conduct(
     run_stack: RunStack, phases: int
 ) -> None:
-    stack, firings = run_stack.stack, run_stack.stack.runtime.firings
+    stack, firings = run_stack.stack, run_stack.stack.runtime.works.of(Firings)
     recipes = [await recipe(stack, [setpoint("a", value)]) for value in range(max(phases, 1))]
     target = await plan_target(run_stack, *recipes) if phases else darks_target(recipes[0])
     for commands in range(1, phases + 2):
@@ -478,7 +478,7 @@ async def test_a_grant_withdrawn_between_two_tries_ends_the_firing(run_stack: Ru
     due = due_now(table)
     await half_begin(stack, due, (await table.state()).aim, 2)
     await stack.do(RevokePolicyGrant(permitted_principal_id=other.principal_id, reason="left"), policy_id)
-    assert await stack.runtime.firings.open(due) is FiringVerdict.REFUSED
+    assert await stack.runtime.works.of(Firings).open(due) is FiringVerdict.REFUSED
     await wait_for_run(stack, due.run_id, "Aborted")
     (refused,) = await table.outcomes(1)
     assert (refused.code, stack.control.writes) == ("UnauthorizedError", [])

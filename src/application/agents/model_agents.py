@@ -2,9 +2,9 @@
 repeated, since the run's stream says who has the lease and the decision's id follows from its cause."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import structlog
@@ -12,14 +12,17 @@ import structlog
 from baton.application.agents.agent_client import AgentClient, in_process
 from baton.application.agents.model_consultation import ConsultationResult, ModelConsultation, Occasion
 from baton.application.caller import Caller
-from baton.application.long_work import RowWork
-from baton.application.ports import EventRow, LogbookMirror, StoreUnavailableError
+from baton.application.commands import Commands
+from baton.application.long_work import LongWork, RowWork, carries_out, event_memo
+from baton.application.ports import EventRow, Job, LogbookMirror, StoreUnavailableError
+from baton.application.settings import Settings
 from baton.application.unit_of_work import decode_event, load_event_rows
 from baton.domain.agent import conclusions, debrief
-from baton.domain.agent.agent import Agent
+from baton.domain.agent.agent import Agent, AgentStatus, SpentAmounts, agents_of_kind
 from baton.domain.agent.caution_proposal import DRAFT
 from baton.domain.agent.conclusions import AgentTask, ConclusionOrder, LeaseResult, RunEnd, decision_id_of
 from baton.domain.agent.debrief import DEBRIEF, DebriefRequest, DebriefRequestStatus, narrative_of
+from baton.domain.agent.language_model import ModelRef
 from baton.domain.decision.decision import Decision, RegisterDecision, Span
 from baton.domain.equipment.asset_tree import asset_scope
 from baton.domain.recipe.plan import Plan
@@ -45,6 +48,13 @@ class ModelAgents:
     mirror_target: str | None
     facility_code: str
 
+    async def spent_amounts(self, agent_id: UUID) -> SpentAmounts:
+        return await self.consultation.spending.of(agent_id, self.client.commands.clock())
+
+    async def is_model_configured(self, model_ref: ModelRef) -> bool:
+        return self.consultation.is_configured(model_ref)
+
+    @carries_out("take_lease")
     async def take_lease(self, order: ConclusionOrder) -> LeaseResult:
         """Take the lease for the agent, if it may act at all; a holder keeps it, whatever happened to the agent since."""
         if (row := await self._load_end_event(order)) is None:
@@ -79,6 +89,7 @@ class ModelAgents:
         choice = task.decision(agent.id, inputs, instead=task.conflicted, reasoning=reasoning)
         await self.client.record(choice, decision_of(order, row), caller)
 
+    @carries_out("conclude")
     async def conclude(self, order: ConclusionOrder) -> bool:
         """Conclude about the end of a run, once, for a lease that is held; return false where the agent may not."""
         if (row := await self._load_end_event(order)) is None:
@@ -115,6 +126,7 @@ class ModelAgents:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
 
+    @carries_out("write_up_debrief")
     async def write_up(self, order: ConclusionOrder) -> None:
         """Write the narrative of a debrief where people read it."""
         if (row := await self._load_end_event(order)) is None:
@@ -181,6 +193,54 @@ def read_facility_code(run_id: UUID, own_code: str) -> Reads[str]:
     return min(scope.facility_codes, default=own_code)
 
 
+@dataclass
+class ConcludingWork(LongWork):
+    """Work of every agent of a kind that is in service, on every run that ends."""
+
+    wakes_on = conclusions.RUN_END_EVENTS
+    task: ClassVar[AgentTask]
+    agents: ModelAgents
+    settings: Settings
+
+    @property
+    def actors(self) -> Sequence[object]:
+        return (self.agents,)
+
+    async def jobs(self, event: EventRow) -> Sequence[Job]:
+        of_kind = await self.agents.client.read(agents_of_kind(self.task.kind), Caller.system(event.correlation_id))
+        in_service = [agent for agent in of_kind if agent.status is AgentStatus.VERSIONED]
+        return [self._job(agent, event) for agent in in_service if self.agents.consultation.is_configured(agent.model_ref)]
+
+    def _job(self, agent: Agent, event: EventRow) -> Job:
+        run_id, kind = event.stream_id, self.task.kind
+        cause = {"terminal_event_id": event.event_id, "correlation_id": event.correlation_id}
+        order = ConclusionOrder(kind=kind, agent_id=agent.id, run_id=run_id, **cause)
+        shown = {"BatonFacility": self.agents.facility_code, "BatonRun": str(run_id), "BatonPrincipal": str(agent.id)}
+        summary, id = f"{kind} on {event.event_type} of run {run_id}", f"{self.workflow}:{agent.id}:{event.event_id}"
+        return Job(self.workflow, id, order, shown, summary, once=True, memo=event_memo(event))
+
+
+class Debriefs(ConcludingWork):
+    workflow = DEBRIEF.workflow
+    reaction = "run_debriefer"
+    task = DEBRIEF
+
+    @property
+    def enabled(self) -> bool:
+        return self.settings.run_debriefer_enabled
+
+
+class CautionDrafts(ConcludingWork):
+    workflow = DRAFT.workflow
+    reaction = "caution_drafter"
+    task = DRAFT
+
+    @property
+    def enabled(self) -> bool:
+        return self.settings.caution_drafter_enabled
+
+
+@dataclass
 class Regenerations(RowWork[DebriefRequest]):
     """Long work: a debrief that somebody asked for, written by the agent, once however often it is begun."""
 
@@ -190,10 +250,8 @@ class Regenerations(RowWork[DebriefRequest]):
     readable_with = "GetDecision"
     running = (DebriefRequestStatus.RUNNING,)
 
-    def __init__(self, client: AgentClient, agents: ModelAgents) -> None:
-        super().__init__(client.commands)
-        self._client = client
-        self._agents = agents
+    commands: Commands
+    agents: ModelAgents
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
         request = await self.load(work_id)
@@ -205,26 +263,27 @@ class Regenerations(RowWork[DebriefRequest]):
             case DebriefRequestStatus.REFUSED:
                 raise request.stored_refusal()
 
+    @carries_out("regenerate_debrief")
     async def write(self, decision_id: UUID) -> None:
         """Have the debrief written and entered, and record that it is done, or why it could not be."""
         request = await self.load(decision_id)
         if request.status is not DebriefRequestStatus.RUNNING:
             return
         caller = in_process(request.agent_id, request.correlation_id, decision_id)
-        known = await self._client.read(find(Decision, decision_id), caller) is not None
+        known = await self.agents.client.read(find(Decision, decision_id), caller) is not None
         if not known and not await self._decide(request, caller):
             denial = UnauthorizedError("The agent is not permitted to write its debrief; ask an administrator.")
             await self.change(decision_id, lambda current: current.with_refusal(denial))
             return
-        await self._agents.enter(request.run_id, decision_id, caller)
+        await self.agents.enter(request.run_id, decision_id, caller)
         await self.change(decision_id, lambda current: replace(current, status=DebriefRequestStatus.DONE))
 
     async def _decide(self, request: DebriefRequest, caller: Caller) -> bool:
         """Have the agent conclude; return false where it may not, without asking one that lacks a permission it takes."""
-        if await self._client.denied_commands(caller, DEBRIEF.commands - {"RequestDecisionDebrief"}):
+        if await self.agents.client.denied_commands(caller, DEBRIEF.commands - {"RequestDecisionDebrief"}):
             return False
-        agent = await self._client.read(require(Agent, request.agent_id), caller)
-        run = await self._client.read(require(Run, request.run_id), caller)
+        agent = await self.agents.client.read(require(Agent, request.agent_id), caller)
+        run = await self.agents.client.read(require(Run, request.run_id), caller)
         ends = await load_event_rows(self.commands.store, run.id, *conclusions.RUN_END_EVENTS)
         terminal = run_end(ends[-1]) if ends else None
         why = {"trigger": "on-demand", "requested_by": str(request.principal_id)}
@@ -232,4 +291,4 @@ class Regenerations(RowWork[DebriefRequest]):
         occasion = Occasion(
             run, terminal, request.decision_id, request.accepted_at, inputs, automatic=False, parent_id=parent_id
         )
-        return await self._agents.decide(DEBRIEF, agent, caller, occasion)
+        return await self.agents.decide(DEBRIEF, agent, caller, occasion)

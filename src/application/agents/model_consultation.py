@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID, uuid5
 
 import structlog
@@ -15,7 +15,15 @@ from pydantic import ValidationError
 from baton.application.agents.agent_client import AgentClient
 from baton.application.caller import Caller
 from baton.application.commands import Commands, system_batch
-from baton.application.language_models import OFFLINE, ChatRequest, LanguageModelError, ModelProvider, Usage, chat_with_retry
+from baton.application.language_models import (
+    OFFLINE,
+    ChatRequest,
+    LanguageModelError,
+    ModelProvider,
+    Models,
+    Usage,
+    chat_with_retry,
+)
 from baton.application.ports import Batch, Clock, People, Spending
 from baton.domain.agent.agent import Agent, SpendingTurn, reached_cap
 from baton.domain.agent.conclusions import AgentTask, Conclusion, Material, RunEnd, UnusableAnswerError
@@ -58,16 +66,6 @@ class BudgetLock:
 
 class BusyError(Exception):
     """No further model may be asked now; the caller has to try again later."""
-
-
-class Models(Protocol):
-    """The language models of this deployment."""
-
-    def resolve(self, ref: ModelRef) -> ModelRef:
-        """Return the model that a reference to a setting means now."""
-
-    def provider(self, ref: ModelRef) -> ModelProvider | None:
-        """Return the provider of a model; None where it is not configured."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The agents that act by rules: one expires clearances, one holds runs that lose their beam, one promotes cautions."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -10,20 +10,32 @@ import structlog
 
 from baton.application.agents.agent_client import AgentClient, in_process
 from baton.application.caller import Caller
+from baton.application.long_work import LongWork, Recurrence, carries_out, event_memo
+from baton.application.ports import EventRow, Job
 from baton.application.queries import PROJECTIONS, Queries
-from baton.application.unit_of_work import load_event_rows
+from baton.application.settings import Settings
+from baton.application.unit_of_work import decode_event, load_event_rows
 from baton.domain.agent import rule_agents as rules
-from baton.domain.agent.caution_proposal import JUDGING_COMMANDS, PromoteByRule, ProposalOrder, promotion_cause
+from baton.domain.agent.caution_proposal import (
+    CAUTION_PROMOTER,
+    DRAFT,
+    JUDGING_COMMANDS,
+    PromoteByRule,
+    ProposalOrder,
+    promotion_cause,
+)
 from baton.domain.agent.conclusions import decision_id_of
+from baton.domain.agent.prompts import DraftChoice
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.domain.decision.decision import Decision
+from baton.domain.decision.decision import Decision, DecisionRegistered
 from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.run.run import LIVE, ListRuns, Run
 from baton.domain.safety.clearance import ACTIVE, Clearance, ClearanceExpired, ExpireClearance
 from baton.domain.safety.clearance_views import ListClearances
 from baton.domain.shared.reads import Reads, find, require
 from baton.domain.shared.refusals import Conflict, NotFound, Refusal, UnauthorizedError, Unavailable
-from baton.domain.supply.coverage import Outage, outage_in
+from baton.domain.supply.coverage import LEAVING, PHOTON_BEAM, Outage, outage_in, takes_beam_away
+from baton.domain.supply.supply import Supply
 
 log = structlog.get_logger()
 PAGE = 100
@@ -35,12 +47,20 @@ SUPERVISOR_ID = SEEDED[rules.RUN_SUPERVISOR].id
 
 
 @dataclass
-class Expirer:
+class Expirer(LongWork):
     """Expires clearances as the seeded agent, and records a decision about each, once."""
 
+    workflow = "expire-clearances"
     client: AgentClient
     queries: Queries
 
+    @classmethod
+    def recurrence(cls, settings: Settings) -> Recurrence:
+        return Recurrence(
+            "clearance-expirer", cls.workflow, settings.clearance_expirer_tick_seconds, settings.clearance_expirer_enabled
+        )
+
+    @carries_out("due_clearances")
     async def due(self, after: str | None) -> rules.DuePage:
         """Return a page of the clearances that have run out by now, and where the next one begins."""
         caller, now = in_process(EXPIRER_ID, self.queries.new_id()), self.queries.clock()
@@ -50,6 +70,7 @@ class Expirer:
         page = await self.queries.ask(ListClearances(status=ACTIVE, due_by=now, limit=PAGE, cursor=after), caller)
         return rules.DuePage(clearance_ids=tuple(row.clearance_id for row in page.items), next_cursor=page.next_cursor)
 
+    @carries_out("expire_clearance")
     async def expire(self, clearance_id: UUID) -> None:
         """Take a clearance out of force if it has run out, and record that this agent did."""
         caller = in_process(EXPIRER_ID, self.queries.new_id())
@@ -79,17 +100,46 @@ class RunListBehindError(Unavailable):
 
 
 @dataclass
-class RunSupervisor:
-    """Holds runs that need beam when it is lost, as the seeded agent; a decision comes before every command."""
+class RunSupervisor(LongWork):
+    """Holds runs that need beam when it is lost, as the seeded agent; a decision comes before every command. It looks at
+    regular intervals, and at once where a beam is lost."""
 
+    workflow = "supervise-runs"
+    reaction = "run_supervisor"
+    wakes_on = LEAVING
     client: AgentClient
     queries: Queries
-    facility_code: str
-    stop_after: timedelta | None
+    settings: Settings
     beam: BeamReader = outage_in
     stood_down: bool = False
 
-    async def look(self) -> None:
+    @property
+    def enabled(self) -> bool:
+        return self.settings.run_supervisor_enabled
+
+    @classmethod
+    def recurrence(cls, settings: Settings) -> Recurrence:
+        return Recurrence(
+            "run-supervisor", cls.workflow, settings.run_supervisor_tick_seconds, settings.run_supervisor_enabled
+        )
+
+    @property
+    def stop_after(self) -> timedelta | None:
+        seconds = self.settings.run_supervisor_stop_after_seconds
+        return None if seconds is None else timedelta(seconds=seconds)
+
+    async def jobs(self, event: EventRow) -> Sequence[Job]:
+        transition: Any = decode_event(Supply.aggregate, event)
+        if not takes_beam_away(transition):
+            return ()
+        supply = await self.client.read(find(Supply, event.stream_id), Caller.system(event.correlation_id))
+        if supply is None or supply.kind != PHOTON_BEAM:
+            return ()
+        id, memo = f"run-supervisor:{event.event_id}", event_memo(event)
+        return (Job(self.workflow, id, None, summary="The beam went", once=True, memo=memo),)
+
+    @carries_out("supervise_runs")
+    async def supervise(self) -> None:
         """Look at every run, and act by the rule: at once on those that the list shows, and where it is behind the log,
         again once it has caught up."""
         caller = in_process(SUPERVISOR_ID, self.queries.new_id())
@@ -133,7 +183,7 @@ class RunSupervisor:
         if run is None or run.status not in LIVE or (scope := await self.client.read(rules.needs_beam(run), caller)) is None:
             return
         if scope.bound_ids not in outages:
-            outages[scope.bound_ids] = await self.client.read(self.beam(scope, self.facility_code), caller)
+            outages[scope.bound_ids] = await self.client.read(self.beam(scope, self.settings.self_facility_code), caller)
         if (outage := outages[scope.bound_ids]) is None:
             return
         seen = await self.client.read(rules.load_watched_run(run_id, outage, SUPERVISOR_ID), caller)
@@ -164,12 +214,39 @@ class RunSupervisor:
 
 
 @dataclass
-class Promoter:
-    """Promotes harmless proposals as the agent of the order; decision and caution are one append."""
+class Promoter(LongWork):
+    """Promotes harmless proposals as the agent of the order: the promoter every one, and a drafter that promotes each
+    notice of its own. Decision and caution are one append."""
 
+    workflow = "promote-caution"
+    reaction = "caution_promoter"
+    wakes_on = (DecisionRegistered,)
     client: AgentClient
-    least_confidence: float
+    settings: Settings
 
+    @property
+    def enabled(self) -> bool:
+        return self.settings.caution_promoter_enabled or self.settings.caution_drafter_promotes
+
+    async def jobs(self, event: EventRow) -> Sequence[Job]:
+        registered: Any = decode_event(Decision.aggregate, event)
+        if registered.context != DRAFT.context:
+            return ()
+        id, jobs = f"{self.workflow}:{event.stream_id}", []
+        if self.settings.caution_drafter_promotes and registered.choice == DraftChoice.PROPOSE_NOTICE:
+            jobs.append(self._job(event, f"{id}:{registered.decided_by}", registered.decided_by, DRAFT.kind))
+        if self.settings.caution_promoter_enabled:
+            jobs.append(self._job(event, id, SEEDED[CAUTION_PROMOTER].id, CAUTION_PROMOTER))
+        return jobs
+
+    def _job(self, event: EventRow, id: str, agent_id: UUID, kind: str) -> Job:
+        cause = {"event_id": event.event_id, "correlation_id": event.correlation_id}
+        order = ProposalOrder(proposal_decision_id=event.stream_id, agent_id=agent_id, **cause)
+        attributes = {"BatonFacility": self.settings.self_facility_code, "BatonPrincipal": str(agent_id)}
+        summary = f"{kind} on proposal {event.stream_id}"
+        return Job(self.workflow, id, order, attributes, summary, once=True, memo=event_memo(event))
+
+    @carries_out("promote_caution")
     async def promote(self, order: ProposalOrder) -> None:
         """Judge a proposal, once; where somebody else promotes it meanwhile it is judged again."""
         proposal_id, agent_id = order.proposal_decision_id, order.agent_id
@@ -179,7 +256,9 @@ class Promoter:
             return
         proposal = await self.client.read(require(Decision, proposal_id), caller)
         decision_id = decision_id_of(proposal.decided_at, agent_id, promotion_cause(proposal_id))
-        command = PromoteByRule(proposal_decision_id=proposal_id, least_confidence=self.least_confidence)
+        command = PromoteByRule(
+            proposal_decision_id=proposal_id, least_confidence=self.settings.caution_promoter_min_confidence
+        )
         while await self.client.read(find(Decision, decision_id), caller) is None:
             try:
                 await self.client.execute(command, caller, new_id=decision_id)

@@ -137,7 +137,7 @@ class ConductFeed:
         later = await self.latest(watch.outline.procedure_id, whole=True)
         return None if later is None or later.outline.conduct_id == watch.outline.conduct_id else later
 
-    async def look(self, watch: ConductWatch, caller: Caller) -> list[StreamFrame]:
+    async def poll(self, watch: ConductWatch, caller: Caller) -> list[StreamFrame]:
         """Return the new frames and, where they do not show how the conduct is or its estimate is old, a snapshot."""
         found = await self.reader.read(watch.outline, watch.cursor, watch.limit)
         before, taken = watch.cursor.ordinal, watch.take_frames(found)

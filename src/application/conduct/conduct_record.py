@@ -279,7 +279,7 @@ class RecordWatch:
     clock: Clock
     _kept: OrderedDict[UUID, WatchedSignals] = field(default_factory=OrderedDict)
 
-    async def look(self, plan: StepPlan) -> WatchedSignals:
+    async def poll(self, plan: StepPlan) -> WatchedSignals:
         """Return what was read last, while nobody has found it outdated and the gates were observed recently enough."""
         kept = self._kept.get(plan.conduct_id)
         until = None if kept is None else kept.signals.open_until
@@ -305,7 +305,7 @@ class RecordWatch:
 
     async def beat(self, ledger: Ledger, plan: StepPlan, place: StepPlace, effect_id: UUID | None) -> ConductSignals:
         """Send a heartbeat, and return what the record says."""
-        watched = await self.look(plan)
+        watched = await self.poll(plan)
         while (heard := await ledger.beat(place, effect_id, watched.versions)).moved:
             watched = await self.read(plan)
         return watched.signals if heard.live else GONE

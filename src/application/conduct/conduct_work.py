@@ -1,10 +1,10 @@
 """Conducts as long work: the workflow that runs one, where its answer is read, and how the record is kept to the engine."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from uuid import UUID
 
 import structlog
@@ -12,9 +12,10 @@ import structlog
 from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.conduct_reader import ConductFeed
-from baton.application.ports import Clock, Engine, EngineView, Job, Store, WorkItem, WorkProgress
+from baton.application.long_work import AwaitedWork
+from baton.application.ports import Clock, Engine, EngineView, Job, StallRecord, Store, WorkItem, WorkProgress
 from baton.application.telemetry import error_location
-from baton.application.unit_of_work import load_events, require_state
+from baton.application.unit_of_work import load_events, load_row, require_state
 from baton.domain.conduct import progress as progress_rows
 from baton.domain.conduct.conduct import options_of
 from baton.domain.conduct.endings import EXPIRED, LOST, RecordConductEnd, lost_result
@@ -23,6 +24,7 @@ from baton.domain.conduct.messages import ConductOrder, reason_of
 from baton.domain.conduct.progress import ConductPhase, OpenedConduct, OpenedRunConduct, RunWaitingFor
 from baton.domain.conduct.run_conduct import RecordRunConductEnd
 from baton.domain.conduct.run_messages import RunConductOrder
+from baton.domain.conduct.steered_conduct import load_followed
 from baton.domain.conduct.views import LOOPS, progress_text
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Command, Event, State
@@ -32,7 +34,6 @@ from baton.domain.recipe.recipe import Recipe
 from baton.domain.run.run import Run, RunConducted
 from baton.domain.shared.refusals import Conflict, Unavailable
 from baton.domain.shared.text import shorten
-from baton.domain.shared.writes import Record
 from baton.domain.step.results import CONDUCT_LOST
 
 log = structlog.get_logger()
@@ -58,27 +59,19 @@ class LiveConduct:
     started_at: datetime
 
 
-class StallRecord(Protocol):
-    """Where it is recorded that the engine fails with a conduct."""
-
-    async def mark_stalled(self, progress: type[Record], conduct_id: UUID) -> None:
-        """Mark a conduct that is live; any other is left alone."""
-
-
 @dataclass(eq=False)
-class ConductWork(ABC):
-    """Long work: conducts of procedures, or of runs."""
+class ConductWork(AwaitedWork):
+    """Conducts of procedures, or of runs. One that no worker has begun a while after it was opened is unfinished."""
 
-    workflow: str = field(init=False)
     order: ClassVar[type[ConductOrder | RunConductOrder]]  # the argument of the workflow
     state: ClassVar[type[State]]
     opened: ClassVar[type[progress_rows.Submission]]
     progress_row: ClassVar[type[Any]]  # the type of the row that says where the latest conduct of an aggregate is
     ended: ClassVar[type[Event]]  # the event that has the result of a conduct
-    _store: Store
-    _commands: Commands
-    _stalls: StallRecord
-    _facility_code: str
+    store: Store
+    commands: Commands
+    stalls: StallRecord
+    facility_code: str
     _opened: dict[UUID, Any] = field(init=False, default_factory=dict)  # rows that never change, as read last
 
     @abstractmethod
@@ -104,8 +97,8 @@ class ConductWork(ABC):
             return None
         subject_id, id_name = self._subject_id(opened), self.state.aggregate.id_name
         order = self.order.model_validate({id_name: subject_id, "begins_locally": True, **opened.submission()})
-        attributes = search_attributes(self._facility_code, opened.command_name, opened.principal_id)
-        state = await require_state(self._store, self.state, subject_id)
+        attributes = search_attributes(self.facility_code, opened.command_name, opened.principal_id)
+        state = await require_state(self.store, self.state, subject_id)
         attributes |= self._attributes(state)
         title = title_of(*await self._title_parts(opened, state), opened.command_name)
         return Job(self.workflow, f"{self.workflow}:{subject_id}", order, attributes, title, succeeds=True)
@@ -113,7 +106,7 @@ class ConductWork(ABC):
     async def _asset_names(self, ids: Iterable[UUID]) -> str:
         """Return the names of assets, three at most."""
         shown, left = sorted(ids)[:MAX_NAMED_ASSETS], len(set(ids)) - MAX_NAMED_ASSETS
-        names = [(await require_state(self._store, Asset, id)).name for id in shown]
+        names = [(await require_state(self.store, Asset, id)).name for id in shown]
         return ", ".join(shorten(name, 40) for name in names) + (f" and {left} more" if left > 0 else "")
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
@@ -121,12 +114,12 @@ class ConductWork(ABC):
         opened, progress = await self._load(work_id)
         if opened is None or progress is not None:
             return None
-        ends: list[Any] = await load_events(self._store, self._subject_id(opened), self.ended)
+        ends: list[Any] = await load_events(self.store, self._subject_id(opened), self.ended)
         return next((end.result.model_dump(mode="json") for end in ends if end.conduct_id == work_id), None)
 
     async def unfinished_ids(self) -> Sequence[UUID]:
         """Return the conducts that no worker has begun although they were opened a while ago."""
-        before = self._commands.clock() - START_GRACE
+        before = self.commands.clock() - START_GRACE
         return [row.conduct_id for row in await self._rows((ConductPhase.OPENED.value,)) if row.started_at < before]
 
     async def item(self, work_id: UUID) -> WorkItem | None:
@@ -156,15 +149,15 @@ class ConductWork(ABC):
         opened, _ = await self._load(conduct_id)
         assert opened is not None, "what ends was opened"
         command, caller = self._end(opened, expired=expired), Caller.system(opened.correlation_id)
-        await execute_with_retry(self._commands, command, caller, target_id=self._subject_id(opened))
+        await execute_with_retry(self.commands, command, caller, target_id=self._subject_id(opened))
 
     async def stall(self, conduct_id: UUID) -> None:
         """Record that the engine cannot make progress with a conduct."""
-        await self._stalls.mark_stalled(self.progress_row, conduct_id)
+        await self.stalls.mark_stalled(self.progress_row, conduct_id)
 
     async def _load(self, conduct_id: UUID) -> tuple[Any, Any]:
         """Return the conduct as it was opened (None where there is none), and its progress while it is live (else None)."""
-        async with self._store.session() as session:
+        async with self.store.session() as session:
             if (opened := self._opened.get(conduct_id)) is None:
                 found: Any = await session.records(self.opened, {"conduct_id": conduct_id})
                 if not found:
@@ -177,7 +170,7 @@ class ConductWork(ABC):
         return opened, live[0] if live else None
 
     async def _rows(self, phases: tuple[str, ...]) -> Sequence[Any]:
-        async with self._store.session() as session:
+        async with self.store.session() as session:
             return await session.records(self.progress_row, {"phase": phases})
 
     def _subject_id(self, row: Any) -> UUID:
@@ -187,7 +180,7 @@ class ConductWork(ABC):
 
 @dataclass(eq=False)
 class ProcedureConductWork(ConductWork):
-    """Conducts of procedures."""
+    """Conducts of procedures. An adviser of one waits for what the conduct asks next."""
 
     workflow = "conduct"
     order = ConductOrder
@@ -195,7 +188,15 @@ class ProcedureConductWork(ConductWork):
     opened = OpenedConduct
     progress_row = progress_rows.ConductProgress
     ended = ProcedureConducted
-    _feed: ConductFeed
+    conduct_feed: ConductFeed
+
+    async def next_question(self, work_id: UUID) -> Mapping[str, Any] | None:
+        """Return what a conduct asks its adviser next, or how it ended."""
+        opened = await load_row(self.store, OpenedConduct, conduct_id=work_id)
+        assert opened is not None, "what is advised is conducted"
+        reads = load_followed(opened.procedure_id, work_id, self.commands.clock())
+        followed = await self.commands.read(reads, Caller.system(opened.correlation_id))
+        return None if followed is None else followed.model_dump(mode="json")
 
     def _attributes(self, procedure: Procedure) -> Mapping[str, str]:
         judged = procedure.judged_asset_ids or procedure.target_asset_ids
@@ -203,7 +204,7 @@ class ProcedureConductWork(ConductWork):
         return assets if procedure.parent_run_id is None else {**assets, "BatonRun": str(procedure.parent_run_id)}
 
     async def _title_parts(self, opened: OpenedConduct, procedure: Procedure) -> Sequence[str]:
-        recipe = None if procedure.recipe_id is None else await require_state(self._store, Recipe, procedure.recipe_id)
+        recipe = None if procedure.recipe_id is None else await require_state(self.store, Recipe, procedure.recipe_id)
         gates = sorted(options_of(procedure).watch)
         watch = f"watching {', '.join(gates)}" if gates else "watching no gate"
         judged = procedure.judged_asset_ids or procedure.target_asset_ids
@@ -213,12 +214,14 @@ class ProcedureConductWork(ConductWork):
     async def _describe(self, opened: OpenedConduct, progress: progress_rows.ConductProgress) -> WorkProgress:
         """Return how many steps are done, of how many where there are no passes, and how long the rest takes."""
         looping = MODES.get(opened.command_name) in LOOPS
-        measured = await self._feed.reader.measured_objective(opened.procedure_id, opened.conduct_id) if looping else None
-        remaining = remaining_text(await self._feed.estimate(opened.procedure_id, progress))
+        measured = (
+            await self.conduct_feed.reader.measured_objective(opened.procedure_id, opened.conduct_id) if looping else None
+        )
+        remaining = remaining_text(await self.conduct_feed.estimate(opened.procedure_id, progress))
         passed = max(0, (progress.iteration_index or 1) - 1) + (progress.phase == ConductPhase.CLOSING)
         done = (progress.step_index or 0) + opened.step_count * passed
         total = None if looping else float(opened.step_count + opened.closing_count)
-        message = progress_text(opened, progress, measured, self._feed.clock())
+        message = progress_text(opened, progress, measured, self.conduct_feed.clock())
         return WorkProgress(done, total, message if remaining is None else f"{message}, {remaining}")
 
     def _end(self, opened: OpenedConduct, *, expired: bool) -> Command:
@@ -241,7 +244,7 @@ class RunConductWork(ConductWork):
         return {"BatonRun": str(run.id)}
 
     async def _title_parts(self, opened: OpenedRunConduct, run: Run) -> Sequence[str]:
-        plan = await require_state(self._store, Plan, run.plan_id)
+        plan = await require_state(self.store, Plan, run.plan_id)
         return ["run", plan.name, await self._asset_names(plan.asset_ids), f"{opened.phase_count} phases"]
 
     async def _describe(self, opened: OpenedRunConduct, progress: progress_rows.RunConductProgress) -> WorkProgress:
@@ -302,7 +305,7 @@ class Reconciler:
             log.error("conduct_not_compared", conduct_id=str(conduct.conduct_id), **error_location(error))
 
     async def _compare(self, work: ConductWork, conduct: LiveConduct) -> None:
-        match await self.engine.look(conduct.workflow_id):
+        match await self.engine.view(conduct.workflow_id):
             case EngineView.ABSENT:
                 if await work.is_live(conduct.conduct_id):  # the record ends before the workflow does
                     await self._give_up(work, conduct, expired=False)

@@ -14,6 +14,7 @@ from baton.application.conduct.end_recording import Seen, put_on_record
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.conduct.ledger import Ledger, Tally
 from baton.application.conduct.step_execution import StepRunner
+from baton.application.long_work import Pace, carries_out
 from baton.application.ports import Clock, Store
 from baton.application.unit_of_work import load_events, load_row, require_state
 from baton.domain.conduct import endings, messages
@@ -45,6 +46,7 @@ class Conductor:
     steps: StepRunner
     watch: RecordWatch
 
+    @carries_out("brief_conduct")
     async def brief(self, request: ConductRequest) -> messages.ConductStart | None:
         """Return what there is to conduct; None where the conduct is not the live one, or no worker began it in time."""
         if (plan := await self.plans.load(request)) is None:
@@ -80,6 +82,7 @@ class Conductor:
             ends_locally=True,
         )
 
+    @carries_out("await_run", Pace.WAITING)
     async def await_run(self, request: ConductRequest, attempt: Attempt) -> ConductVerdict:
         """Wait while the parent run is held; return what the conduct must do then."""
         if (plan := await self.plans.load(request)) is None:
@@ -99,6 +102,7 @@ class Conductor:
         await self.ledger.mark_walking(plan.procedure_id, plan.conduct_id, resumed_at)
         return verdict or ConductVerdict.DONE
 
+    @carries_out("begin_closing")
     async def begin_closing(self, request: ConductEnd) -> ConductVerdict:
         """End the open pass and mark that closing begins, unless a person asked for something before."""
         if (plan := await self.plans.load(request)) is None:
@@ -125,6 +129,7 @@ class Conductor:
         await self._end_open_pass(plan, await self.record.procedure(plan), outcome)
         return ConductVerdict.DONE
 
+    @carries_out("end_conduct")
     async def end(self, request: ConductEnd) -> Failure | None:
         """Put the end of a conduct on the record. Where its submitter may not end it and closing steps are due, they come
         first: then the failure is returned and nothing is written."""

@@ -12,6 +12,7 @@ from baton.application.conduct.conduct_record import ConductRecord, RecordWatch,
 from baton.application.conduct.deciders import FAULTS, Deciders, advice_from
 from baton.application.conduct.heartbeat import STOPPING, Attempt
 from baton.application.conduct.ledger import Ledger, Tally
+from baton.application.long_work import Pace, carries_out
 from baton.application.ports import Clock, Store
 from baton.application.unit_of_work import load_row
 from baton.domain.conduct import iterations, messages, steered_conduct
@@ -47,6 +48,7 @@ class Passes:
     plans: StepPlans
     deciders: Deciders
 
+    @carries_out("start_pass")
     async def start(self, request: ConductRequest) -> PassDecision:
         """Begin the next pass, unless the loop has ended or something blocks it."""
         # it measures where the decider advised last or, before the first measurement, where the search begins
@@ -63,6 +65,7 @@ class Passes:
                 return reject(plan, "start_pass")
         return await self._start(plan, point, None)
 
+    @carries_out("take_up_search", Pace.WAITING)
     async def take_up(self, request: ConductRequest, attempt: Attempt) -> PassDecision:
         """Ask where a search that has measured before continues, and begin the pass that measures there."""
         # the advice is recorded with that pass, and nowhere else
@@ -127,6 +130,7 @@ class Passes:
         spent = steered_conduct.spent_budget(plan.steering, plan.passes(procedure), plan.started_at, self.clock())
         return None if spent is None else PassDecision(verdict=ConductVerdict.DONE, stop=True, termination_reason=spent)
 
+    @carries_out("judge_pass")
     async def judge(self, request: PassRequest) -> PassDecision:
         """Judge whether a pass that was walked to its end has converged, and record it; a hold is served behind that."""
         plan, iteration_index = await self.plans.load(request), request.iteration_index
@@ -151,6 +155,7 @@ class Passes:
                 return decision
         return GONE
 
+    @carries_out("record_outcome")
     async def record_outcome(self, request: PassRequest) -> PassDecision:
         """Record what a steered pass measured, once; what was asked for meanwhile is served behind that."""
         plan, procedure = await self._load_live(request)
@@ -179,6 +184,7 @@ class Passes:
         asked = procedure.pending_request
         return PassDecision(verdict=ConductVerdict.DONE) if asked is None else REQUESTED[asked]
 
+    @carries_out("advise_pass", Pace.WAITING)
     async def advise(self, request: PassRequest, attempt: Attempt) -> PassDecision:
         """Ask the decider where to measure next, and end the open pass with its advice."""
         plan, iteration_index = await self.plans.load(request), request.iteration_index

@@ -14,6 +14,7 @@ from baton.application.conduct.conduct_record import RecordWatch, reject
 from baton.application.conduct.conduct_work import ConductWork, submitter
 from baton.application.conduct.end_recording import Seen, put_on_record
 from baton.application.conduct.heartbeat import Attempt
+from baton.application.long_work import Pace, carries_out
 from baton.application.ports import Clock, Store
 from baton.application.unit_of_work import StreamWatch, load_events, load_row, require_state
 from baton.domain.conduct import run_messages as messages
@@ -63,6 +64,7 @@ class RunConductor:
     restart_limit: float
     watch: RecordWatch
 
+    @carries_out("brief_run_conduct")
     async def brief(self, request: messages.RunConductRequest) -> int | None:
         """Return the number of phases; None where the conduct is not the live one, or no worker began it in time."""
         plan = await self._plan(request.conduct_id)
@@ -74,6 +76,7 @@ class RunConductor:
         await self.progress.note(request.run_id, request.conduct_id, 0, None)
         return len(plan.phases)
 
+    @carries_out("open_phase")
     async def open_phase(self, request: PhaseRequest) -> PhaseReport:
         """Open the conduct of a phase as the submitter of the run's; a gate that refuses it holds the run."""
         plan, index = await self._plan(request.conduct_id), request.phase_index
@@ -127,6 +130,7 @@ class RunConductor:
             return None
         return PhaseReport(verdict=ConductVerdict.RUN_HELD)
 
+    @carries_out("await_run_resumed", Pace.WAITING)
     async def await_run(self, request: PhaseRequest, attempt: Attempt) -> PhaseReport:
         """Wait while the run is held; what a gate said about the phase stays readable meanwhile."""
         plan, index = await self._plan(request.conduct_id), request.phase_index
@@ -134,7 +138,7 @@ class RunConductor:
         watch = StreamWatch(self.store, Run, request.run_id)
         while True:
             attempt.heartbeat()
-            run = await watch.look()
+            run = await watch.poll()
             if run.live_conduct_id != request.conduct_id:
                 return PhaseReport(verdict=ConductVerdict.GONE)
             if run.status is not HELD:
@@ -145,6 +149,7 @@ class RunConductor:
             await self.progress.note(request.run_id, request.conduct_id, index, waiting)
             await watch.wait()
 
+    @carries_out("await_phase", Pace.WAITING)
     async def await_phase(self, request: PhaseRequest, attempt: Attempt) -> PhaseReport:
         """Wait until a phase has ended; one that is held or halted is waited for until a person ends it."""
         plan, index = await self._plan(request.conduct_id), request.phase_index
@@ -153,7 +158,7 @@ class RunConductor:
         run_watch, phase_watch = StreamWatch(self.store, Run, request.run_id), StreamWatch(self.store, Procedure, known.id)
         while True:
             attempt.heartbeat()
-            run, phase = await run_watch.look(), await phase_watch.look()
+            run, phase = await run_watch.poll(), await phase_watch.poll()
             if run.live_conduct_id != request.conduct_id:
                 return PhaseReport(verdict=ConductVerdict.GONE)
             if phase.status is COMPLETED:
@@ -180,6 +185,7 @@ class RunConductor:
             code, detail = failure.error_class, failure.message
         return RunWait(for_=RunWaitingFor.PHASE, procedure_id=phase.id, code=code, detail=detail)
 
+    @carries_out("end_run_conduct")
     async def end(self, request: messages.RunConductEnd) -> ConductVerdict:
         """End the run as its phases ended, and record the result of the conduct; a run that is held although all is done is
         not ended yet."""
@@ -232,7 +238,7 @@ class RunConductor:
         """Wait until no phase is conducted any more, since the ends of all of them belong to the result."""
         for index, listed in enumerate(plan.phases):
             watch = StreamWatch(self.store, Procedure, listed.procedure_id)
-            while (await watch.look()).live_conduct_id is not None:
+            while (await watch.poll()).live_conduct_id is not None:
                 await self.progress.note(plan.opened.run_id, plan.opened.conduct_id, index, None)
                 await watch.wait()
 

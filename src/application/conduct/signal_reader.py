@@ -11,6 +11,7 @@ from uuid import UUID
 from baton.application.conduct.signal_limits import control_limits
 from baton.application.conduct.step_effects import plain, shape
 from baton.application.control import Control, ControlError, ControlTimeoutError, Reading, ReadingKind
+from baton.application.long_work import Pace, carries_out
 from baton.application.ports import Engine, EngineUnavailableError, Job
 from baton.domain.conduct.control_signals import (
     MAX_READ,
@@ -38,6 +39,7 @@ class SignalReader:
 
     control: Control
 
+    @carries_out("read_signals", Pace.QUICK)
     async def read(self, request: ReadSignalsRequest) -> SignalSamples:
         """Read all signals at once; one that does not answer in time has that as its error."""
         reads = [asyncio.ensure_future(self._sample(address)) for address in request.addresses]

@@ -21,6 +21,7 @@ from baton.application.conduct.conduct_record import RecordWatch, StepPlan, Step
 from baton.application.conduct.ledger import BeginRequest, BeginResult, Ledger, StoredRow
 from baton.application.conduct.step_effects import Effect, EffectResult, plain
 from baton.application.control import ControlError
+from baton.application.long_work import Pace, carries_out
 from baton.application.ports import Clock, StoreUnavailableError
 from baton.application.telemetry import error_location
 from baton.domain.conduct import messages
@@ -100,6 +101,7 @@ class StepRunner:
         """Return label and timeouts of the step at an index, and the length of the stretch that begins there."""
         return messages.describe_steps(steps, index, self.limits.action, self.limits.compute)
 
+    @carries_out("do_step", Pace.BEATING)
     async def do(self, request: messages.StepRequest, attempt: heartbeat.Attempt) -> StepReport:
         """Run one step of a pass at its point; a program is only submitted. Where there is no such step, do nothing."""
         if (plan := await self._plan_of(request.place, attempt)) is None:
@@ -123,6 +125,7 @@ class StepRunner:
             return report
         return report.model_copy(update={"next_step": self.describe(plan.list_of(place), place.step_index + 1)})
 
+    @carries_out("do_steps", Pace.BEATING)
     async def do_stretch(self, request: messages.StretchRequest, attempt: heartbeat.Attempt) -> StepReport:
         """Run quick steps one after the other until one does not end well, all are done, or it takes long."""
         if (plan := await self._plan_of(request.place, attempt)) is None:
@@ -157,6 +160,7 @@ class StepRunner:
                 if before is not None:
                     await asyncio.shield(before.store())
 
+    @carries_out("collect_job", Pace.BEATING)
     async def collect(self, request: messages.JobRequest, attempt: heartbeat.Attempt) -> StepReport:
         """Wait for a program that was submitted, and deposit its results."""
         if (plan := await self._plan_of(request.place, attempt)) is None:
@@ -279,7 +283,7 @@ class StepExecution:
     async def _ask(self, marker: Activity | None, *, again: bool = False, longest_pause: float | None = None) -> BeginResult:
         """Return the ledger's answer together with what the record says; ask again where that was outdated."""
         plan, place = self._plan, self._place
-        watched = await self._runner.watch.look(plan)
+        watched = await self._runner.watch.poll(plan)
         while True:
             self._signals = watched.signals
             request = BeginRequest(

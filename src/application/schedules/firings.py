@@ -1,6 +1,7 @@
 """What a firing of a schedule does: it opens a conduct as the schedule's author, and waits for its end. It may be repeated:
 every id follows from the schedule and the time, and the streams say what was done."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -9,56 +10,88 @@ from uuid import UUID
 import structlog
 
 from baton.application.caller import Caller
+from baton.application.commands import Commands
+from baton.application.conduct.conduct_work import search_attributes
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.launches import Launches, TargetLaunch
-from baton.application.ports import Clock, Store
-from baton.application.unit_of_work import StreamWatch, load_state
+from baton.application.long_work import LongWork, Pace, carries_out, event_memo
+from baton.application.ports import EventRow, Job, Store
+from baton.application.settings import Settings
+from baton.application.unit_of_work import StreamWatch, load_state, require_state
+from baton.domain.conduct.arranged_conduct import COMMANDS
+from baton.domain.conduct.run_conduct import ConductRun
 from baton.domain.kernel import Command
 from baton.domain.procedure.procedure import Procedure
 from baton.domain.run.run import Run
 from baton.domain.schedule import schedule as schedules
-from baton.domain.schedule.messages import DueFiring, FiringVerdict
+from baton.domain.schedule.firing_decision import FiringAction, FiringFacts, fires, next_action
+from baton.domain.schedule.messages import DueFiring, FiringOrder, FiringVerdict
 from baton.domain.schedule.schedule import Schedule
-from baton.domain.shared.refusals import Refusal, Unavailable
+from baton.domain.shared.refusals import Refusal
+from baton.domain.target.targets import ConductPlan
 
 log = structlog.get_logger()
 
 
 @dataclass
-class Firings:
-    store: Store
-    launches: Launches
-    clock: Clock
-    restart_limit: timedelta
+class Firings(LongWork):
+    """Firings of schedules: a calendar of the engine starts one, or the event by which a person asked for it."""
 
+    workflow = "schedule-firing"
+    reaction = "schedule_triggers"
+    wakes_on = (schedules.ScheduleTriggered,)
+    store: Store
+    commands: Commands
+    launches: Launches
+    settings: Settings
+
+    async def jobs(self, event: EventRow) -> Sequence[Job]:
+        schedule = await require_state(self.store, Schedule, event.stream_id)
+        id, at, work = event.event_id, event.occurred_at, event.correlation_id
+        order = FiringOrder(schedule_id=event.stream_id, trigger_id=id, triggered_at=at, correlation_id=work)
+        attributes, summary = attributes_of(schedule, self.settings.self_facility_code), f"Firing of schedule {schedule.id}"
+        return [Job(self.workflow, f"schedule-trigger:{id}", order, attributes, summary, once=True, memo=event_memo(event))]
+
+    @carries_out("open_firing")
     async def open(self, due: DueFiring) -> FiringVerdict:
-        """Open the conduct of a firing, unless the schedule does not fire now; a refusal is recorded. Until its conduct is
-        open a firing is judged again at every try: none acts late, or for a schedule that is held; where that is held at the
-        same moment, so is what was opened."""
+        """Open the conduct of a firing, unless the schedule does not fire now; a refusal is recorded. Where the schedule is
+        held at the same moment, so is what was opened."""
         schedule = await load_state(self.store, Schedule, due.schedule_id)
-        if schedule is None or not await self._is_asked_for(due):  # the engine may know more than the record
+        if schedule is None:
             return FiringVerdict.IDLE
         launch = launch_of(schedule, due, follows=await self._follows(schedule, due))
-        if await self.launches.is_open(launch):
-            return await self._record_opened(launch, due)
-        if await self._is_recorded(due):
-            return FiringVerdict.REFUSED
-        if not fires(schedule, due):
-            if not await self.launches.is_begun(launch):
+        next_firing = next_action(schedule, due, await self._facts(launch, due), self.commands.clock())
+        match next_firing.action:
+            case FiringAction.REST:
                 return FiringVerdict.IDLE
-            return await self._record_refused(due, withdrawal(schedule))
-        if (missed := self._missed_refusal(schedule, due)) is not None:
-            return await self._record_refused(due, missed)
-        try:
-            await self.launches.open(launch)
-        except Unavailable:
-            raise
-        except Refusal as refusal:
-            return await self._record_refused(due, refusal)
+            case FiringAction.ENDED:
+                return FiringVerdict.REFUSED
+            case FiringAction.REFUSE:
+                assert next_firing.refusal is not None, "what is recorded is a refusal"
+                return await self._record_refused(due, next_firing.refusal)
+            case FiringAction.OPEN if (refusal := await self._open(launch, due)) is not None:
+                return await self._record_refused(due, refusal)
+        what = {"run_id": due.run_id} if launch.runs else {"procedure_id": due.procedure_id()}
+        await self._record(schedules.RecordScheduleFiring, due, **what)
+        await self.launches.start_workflow(launch)
+        return FiringVerdict.OPENED
+
+    async def _open(self, launch: TargetLaunch, due: DueFiring) -> Refusal | None:
+        """Open the conduct, or return what refuses it."""
+        refusal = await self.launches.open(launch)
         now = await load_state(self.store, Schedule, due.schedule_id)
-        if now is not None and not fires(now, due):
+        if refusal is None and now is not None and not fires(now, due):
             await self.launches.hold(launch, now.last_status_reason, system_caller(due))
-        return await self._record_opened(launch, due)
+        return refusal
+
+    async def _facts(self, launch: TargetLaunch, due: DueFiring) -> FiringFacts:
+        return FiringFacts(
+            is_asked_for=await self._is_asked_for(due),
+            is_open=await self.launches.is_open(launch),
+            is_begun=await self.launches.is_begun(launch),
+            is_recorded=await self._is_recorded(due),
+            restart_limit=timedelta(seconds=self.settings.conduct_restart_limit_seconds),
+        )
 
     async def _follows(self, schedule: Schedule, due: DueFiring) -> bool:
         """Return whether a schedule goes on with other versions than it was defined with: where that is wanted, and its
@@ -78,6 +111,7 @@ class Firings:
             log.warning("trigger_not_on_record", schedule_id=str(due.schedule_id), trigger_id=str(due.trigger_id))
         return known
 
+    @carries_out("await_firing", Pace.WAITING)
     async def await_end(self, due: DueFiring, attempt: Attempt) -> None:
         """Wait until the conduct of a firing has ended; a held one has."""
         schedule = await load_state(self.store, Schedule, due.schedule_id)
@@ -85,52 +119,21 @@ class Firings:
             return  # the record was restored meanwhile
         watched: tuple[Any, UUID] = (Run, due.run_id) if launch.runs else (Procedure, due.procedure_id())
         watch = StreamWatch(self.store, *watched)
-        while (await watch.look()).live_conduct_id == due.conduct_id:
+        while (await watch.poll()).live_conduct_id == due.conduct_id:
             attempt.heartbeat()
             await watch.wait()
 
-    async def _record_opened(self, launch: TargetLaunch, due: DueFiring) -> FiringVerdict:
-        what = {"run_id": due.run_id} if launch.runs else {"procedure_id": due.procedure_id()}
-        await self._record(schedules.RecordScheduleFiring(firing_id=due.id, scheduled_at=due.scheduled_at, **what), due)
-        await self.launches.start_workflow(launch)
-        return FiringVerdict.OPENED
-
     async def _record_refused(self, due: DueFiring, refusal: Refusal) -> FiringVerdict:
-        why = {"code": refusal.code, "detail": refusal.detail}
-        await self._record(
-            schedules.RecordScheduleFiringRefusal(firing_id=due.id, scheduled_at=due.scheduled_at, **why), due
-        )
+        await self._record(schedules.RecordScheduleFiringRefusal, due, code=refusal.code, detail=refusal.detail)
         return FiringVerdict.REFUSED
 
-    async def _record(self, command: Command, due: DueFiring) -> None:
+    async def _record(self, kind: type[Command], due: DueFiring, **outcome: Any) -> None:
+        command = kind.model_validate({"firing_id": due.id, "scheduled_at": due.scheduled_at, **outcome})
         await self.launches.execute(command, system_caller(due), due.schedule_id, due.id)
-
-    def _missed_refusal(self, schedule: Schedule, due: DueFiring) -> Refusal | None:
-        """Return the refusal of a firing that no worker took up in time. A triggered firing counts from its trigger, and may
-        wait as long as a conduct that a person asks for."""
-        since, limit = due.started_at, timedelta(seconds=schedule.catchup_window)
-        if due.trigger_id is not None:
-            since, limit = due.scheduled_at, max(limit, self.restart_limit)
-        if (late := self.clock() - since) <= limit:
-            return None
-        limits = f"for {late.total_seconds():.0f} s, and it may wait for {limit.total_seconds():.0f} s"
-        detail = f"No worker took the firing up {limits}; see that one runs, or trigger the schedule."
-        return schedules.ScheduleFiringMissedError(detail)
 
     async def _is_recorded(self, due: DueFiring) -> bool:
         async with self.store.session() as session:
             return bool(await session.holders(schedules.FIRINGS, [schedules.firing_key(due.schedule_id, due.id)]))
-
-
-def fires(schedule: Schedule, due: DueFiring) -> bool:
-    """Return whether a schedule fires now: by its calendar while it is Active, on request unless it is Retired."""
-    return schedule.status is not schedules.RETIRED if due.trigger_id is not None else schedule.status is schedules.ACTIVE
-
-
-def withdrawal(schedule: Schedule) -> Refusal:
-    """Return the refusal of a firing that was begun before its schedule was held or retired."""
-    detail = f"The schedule was {schedule.status} before the firing had opened its conduct; nothing goes on of it."
-    return schedules.ScheduleFiringWithdrawnError(detail)
 
 
 def launch_of(schedule: Schedule, due: DueFiring, *, follows: bool = False) -> TargetLaunch:
@@ -148,3 +151,10 @@ def caller_of(schedule: Schedule, due: DueFiring) -> Caller:
 def system_caller(due: DueFiring) -> Caller:
     """Return the service itself as the caller of a firing's records."""
     return Caller.system(due.correlation_id or due.id)
+
+
+def attributes_of(schedule: Schedule, facility_code: str) -> dict[str, str]:
+    """Return what people find firings by in the engine; the command is the one that opens the conduct."""
+    aim = schedule.aim
+    command = ConductRun if isinstance(aim, ConductPlan) else COMMANDS[aim.arrangement.command]
+    return search_attributes(facility_code, command.operation.command_name, schedule.run_as)

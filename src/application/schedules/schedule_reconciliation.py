@@ -2,7 +2,7 @@
 The note of such a pause is marked first, then the schedule held, so none is lifted unanswered or answered twice."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 from weakref import WeakValueDictionary
@@ -12,24 +12,18 @@ import structlog
 from baton.application import ports
 from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry, system_batch
-from baton.application.conduct.conduct_work import search_attributes
-from baton.application.ports import CalendarEntry, Calendars, CalendarView, EventRow, Job, Store
-from baton.application.reactions import event_memo
+from baton.application.ports import CalendarEntry, Calendars, CalendarView
+from baton.application.schedules.firings import Firings, attributes_of
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_row, require_state
-from baton.domain.conduct.arranged_conduct import COMMANDS
-from baton.domain.conduct.run_conduct import ConductRun
-from baton.domain.kernel import Event
 from baton.domain.schedule import schedule as schedules
 from baton.domain.schedule.messages import FiringOrder
 from baton.domain.schedule.schedule import Schedule, ScheduleEngineState
 from baton.domain.shared.refusals import Unavailable
 from baton.domain.shared.writes import Drop, Put
-from baton.domain.target.targets import ConductPlan
 
 log = structlog.get_logger()
 PREFIX = "schedule:"
-FIRING = "schedule-firing"  # the workflow of a firing
 ACTIVE_NOTE = "Kept by Baton as its record says. A pause made here holds the schedule; only resume_schedule resumes it."
 HELD_NOTE = "Held on Baton's record; only resume_schedule resumes it."
 TAKEN_NOTE = "This pause is being taken over by Baton, which holds the schedule; only resume_schedule resumes it."
@@ -119,7 +113,7 @@ class ScheduleReconciler:
             await self.calendars.remove(f"{PREFIX}{schedule_id}")
             await self._save(known, replace(known, removed=True))
             return
-        view = await self.calendars.look(entry_of(schedule, self.facility_code))
+        view = await self.calendars.view(entry_of(schedule, self.facility_code))
         if view is not None and view.paused and schedule.status is schedules.ACTIVE and is_unanswered(view, known):
             await self._take_over(schedule, known, view)
             schedule, known = await self._load(schedule_id)
@@ -160,7 +154,7 @@ def entry_of(schedule: Schedule, facility_code: str) -> CalendarEntry:
     """Return a schedule as the engine is to keep it."""
     return CalendarEntry(
         id=f"{PREFIX}{schedule.id}",
-        workflow=FIRING,
+        workflow=Firings.workflow,
         calendar=schedule.calendar,
         argument=FiringOrder(schedule_id=schedule.id),
         time_zone=schedule.time_zone,
@@ -180,13 +174,6 @@ def is_unanswered(view: CalendarView, known: ScheduleEngineState) -> bool:
     return view.note not in OURS or (view.note == TAKEN_NOTE and not known.paused)
 
 
-def attributes_of(schedule: Schedule, facility_code: str) -> dict[str, str]:
-    """Return what people find firings by in the engine; the command is the one that opens the conduct."""
-    aim = schedule.aim
-    command = ConductRun if isinstance(aim, ConductPlan) else COMMANDS[aim.arrangement.command]
-    return search_attributes(facility_code, command.operation.command_name, schedule.run_as)
-
-
 def counted_on(known: ScheduleEngineState, view: CalendarView | None) -> ScheduleEngineState:
     """Return the row with what the engine has counted since; a calendar that was made again counts from zero."""
     missed, skipped = (0, 0) if view is None else (view.missed_count, view.skipped_count)
@@ -194,20 +181,3 @@ def counted_on(known: ScheduleEngineState, view: CalendarView | None) -> Schedul
     newly_skipped = skipped - known.skipped_seen if skipped >= known.skipped_seen else skipped
     counted = replace(known, missed_seen=missed, skipped_seen=skipped, missed_count=known.missed_count + newly_missed)
     return replace(counted, skipped_count=known.skipped_count + newly_skipped)
-
-
-@dataclass
-class ScheduleTriggers:
-    store: Store
-    facility_code: str
-    name: str = "schedule_triggers"
-    workflows: tuple[str, ...] = (FIRING,)
-    events: tuple[type[Event], ...] = (schedules.ScheduleTriggered,)
-    enabled: bool = True
-
-    async def jobs(self, event: EventRow) -> Sequence[Job]:
-        schedule = await require_state(self.store, Schedule, event.stream_id)
-        id, at, work = event.event_id, event.occurred_at, event.correlation_id
-        order = FiringOrder(schedule_id=event.stream_id, trigger_id=id, triggered_at=at, correlation_id=work)
-        attributes, summary = attributes_of(schedule, self.facility_code), f"Firing of schedule {schedule.id}"
-        return [Job(FIRING, f"schedule-trigger:{id}", order, attributes, summary, once=True, memo=event_memo(event))]

@@ -8,47 +8,31 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
-from baton.application.agents import subscribers
 from baton.application.agents.agent_client import AgentClient
-from baton.application.agents.model_agents import ModelAgents, Regenerations
+from baton.application.agents.agent_schedules import AgentSchedules, agent_schedules
+from baton.application.agents.model_agents import ModelAgents
 from baton.application.agents.model_consultation import BudgetLock, ModelConsultation
-from baton.application.agents.rule_agents import Expirer, Promoter, RunSupervisor
-from baton.application.attestations import Attestations, AttestationSweeps, Attestor
 from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStatuses
-from baton.application.catalogues import CatalogueSubscriber, CatalogueWork
 from baton.application.commands import Commands
-from baton.application.conduct.advice_work import AdviceWork
 from baton.application.conduct.conduct_reader import ConductFeed
 from baton.application.conduct.conduct_times import ConductTimes
 from baton.application.conduct.conduct_work import ProcedureConductWork, RunConductWork
 from baton.application.conduct.signal_reader import SignalQuestions
 from baton.application.conduct.step_lists import StepLists
-from baton.application.dataset_registrations import DatasetRegistrations, EndedProcedureSubscriber
-from baton.application.editions import DatasetTombstones, EditionPublications, EditionWithdrawals
-from baton.application.launches import Launches, LaunchWork
-from baton.application.long_work import TaskWork
-from baton.application.mint_sweeps import MintSweeps
+from baton.application.launches import Launches
+from baton.application.long_work import LongWorks
 from baton.application.monitoring.plant_monitors import registration_of
 from baton.application.plant import SIMULATOR_ONLY
-from baton.application.ports import Authorizer, SigningFailedError, Work
-from baton.application.proposals import ApprovalWork, Proposals, ProposedWork, SettlementSubscriber
-from baton.application.publications import Publications
+from baton.application.ports import Authorizer, SigningFailedError
+from baton.application.proposals import Proposals
 from baton.application.queries import Feed, Queries
-from baton.application.queues import QueueSubscriber, QueueTurns, QueueWork
-from baton.application.reactions import Dispatcher, ReactionReader, Subscriber
-from baton.application.receptions import Receptions
-from baton.application.scan_ingests import ScanIngests
-from baton.application.schedules.firings import Firings
-from baton.application.schedules.schedule_reconciliation import ScheduleReconciler, ScheduleTriggers
+from baton.application.reactions import Dispatcher, ReactionReader
+from baton.application.schedules.schedule_reconciliation import ScheduleReconciler
 from baton.application.seeds import Seeds
 from baton.application.service import Service
 from baton.application.settings import Settings, TraceExporter
 from baton.application.telemetry import ProcessReport
 from baton.domain.access.actor import Actor, ActorKind, SubjectBinding
-from baton.domain.agent.agent import SpentAmounts
-from baton.domain.agent.caution_proposal import DRAFT
-from baton.domain.agent.debrief import DEBRIEF
-from baton.domain.agent.language_model import ModelRef
 from baton.domain.enclosure.enclosure import RegisterEnclosure, enclosure_key
 from baton.domain.facility.facility import Facility
 from baton.domain.shared.citation import IdentifierPort
@@ -95,52 +79,12 @@ if TYPE_CHECKING:
     from baton.infrastructure.temporal.calendars import TemporalCalendars
 
 
-SUBSCRIBERS = (
-    *(subscribers.RUN_DEBRIEFER, subscribers.CAUTION_DRAFTER),
-    *(subscribers.ProposalSubscriber.name, subscribers.BeamLossSubscriber.name, ScheduleTriggers.name),
-    *(EndedProcedureSubscriber.name, CatalogueSubscriber.name, SettlementSubscriber.name, QueueSubscriber.name),
-)  # the subscribers of this build; a bookmark under another name is that of an older build
-
-
 class BootRefused(Exception):
     """The process must not start; the sentences say why."""
 
     def __init__(self, sentences: list[str]) -> None:
         super().__init__(" ".join(sentences))
         self.sentences = sentences
-
-
-class Agents:
-    """Everything that the activities of agents call, and the subscribers that start them."""
-
-    def __init__(self, runtime: "Runtime") -> None:
-        settings, store, client = runtime.settings, runtime.store, AgentClient(runtime.commands)
-        code, directory = settings.self_facility_code, settings.logbook_mirror_directory
-        lock, people, self.spending = BudgetLock(runtime.commands), PostgresPeople(store), PostgresSpending(store)
-        self.consultation = ModelConsultation(client, runtime.models, self.spending, people, lock)
-        mirror = None if directory is None else FileMirror(directory)
-        self.models = ModelAgents(client, self.consultation, mirror, settings.logbook_mirror_target, code)
-        self.regenerations = Regenerations(client, self.models)
-        self.promoter = Promoter(client, settings.caution_promoter_min_confidence)
-        seconds = settings.run_supervisor_stop_after_seconds
-        stop_after = None if seconds is None else timedelta(seconds=seconds)
-        self.supervisor = RunSupervisor(client, runtime.queries, code, stop_after)
-        self.expirer = Expirer(client, runtime.queries)
-        by_models = (client, self.consultation.is_configured, code)
-        debriefing, drafting = settings.run_debriefer_enabled, settings.caution_drafter_enabled
-        self.subscribers: tuple[Subscriber, ...] = (
-            subscribers.RunEndSubscriber(subscribers.RUN_DEBRIEFER, DEBRIEF, debriefing, *by_models),
-            subscribers.RunEndSubscriber(subscribers.CAUTION_DRAFTER, DRAFT, drafting, *by_models),
-            subscribers.ProposalSubscriber(settings.caution_promoter_enabled, code, settings.caution_drafter_promotes),
-            subscribers.BeamLossSubscriber(settings.run_supervisor_enabled, client),
-            ScheduleTriggers(store, code),
-        )
-
-    async def spent_amounts(self, agent_id: UUID) -> SpentAmounts:
-        return await self.spending.of(agent_id, clock())
-
-    async def is_model_configured(self, model_ref: ModelRef) -> bool:
-        return self.consultation.is_configured(model_ref)
 
 
 class RuntimeDeployment:
@@ -250,10 +194,10 @@ class Runtime:
 
             tracing = configured_tracing(settings)
         self.tracing = tracing
+        self.facility_code = settings.self_facility_code
         self.supervisor = Supervisor()
         self._open_record()
         self._open_providers()
-        self._build_long_work()
         self._build_service(stopping or asyncio.Event())
         self._stack = AsyncExitStack()
 
@@ -273,6 +217,9 @@ class Runtime:
         self.queries: Queries = Queries(store, self.authorizer, clock, new_id, self)
         self.feed = Feed(store, self.authorizer, self)
         self.conduct_reader = self.files = PostgresConductReader(store)
+        self.stalls = PostgresConductProgress(store)
+        self.people, self.spending = PostgresPeople(store), PostgresSpending(store)
+        self.client = AgentClient(self.commands)
         self.lineage = PostgresLineage(store)
         self.monitors = MonitorTerms(store)
         self.conduct_times = ConductTimes(store, self.conduct_reader)
@@ -290,9 +237,11 @@ class Runtime:
         self.byte_sources = ByteSources(self.data_files, hosts, budget)
         self.scan_reader = ReaderProcess(settings.scan_reader_memory_bytes, settings.scan_reader_seconds)
         self.previews = LocalPreviews(self.data_files, self.scan_reader)
+        self.scan_files = LocalScanFiles(self.data_files, self.scan_reader)
         self.catalogues = configured_catalogues(settings, self.data_files)
         keys = settings.signing_key_directory
-        self.keys = Keys(KeyDirectorySigner(keys), KeyDirectoryVerifier(keys))
+        self.signer = KeyDirectorySigner(keys)
+        self.keys = Keys(self.signer, KeyDirectoryVerifier(keys))
         self.publisher, self.peers = OutboxPublisher(settings.publication_outbox), HttpPeerClient(settings.federation_peers)
         try:
             self.minter = configured_minter(settings)
@@ -302,54 +251,29 @@ class Runtime:
         self.engine = LateEngine(settings, self.tracing)
         self.signals = self.units = SignalQuestions(self.engine, new_id)
 
-    def _build_long_work(self) -> None:
-        """Build every kind of work that a workflow carries."""
-        settings, store, commands = self.settings, self.store, self.commands
-        self.mint_sweeps = MintSweeps(commands)
-        self.publications = Publications(commands, self.keys.signer, self.publisher)
-        attestor = Attestor(commands, self.byte_sources)
-        catalogue_work = CatalogueWork(commands, self.catalogues)
-        registrations = DatasetRegistrations(commands, self.byte_sources)
-        self.tasks: tuple[TaskWork, ...] = (
-            Receptions(commands, self.peers),
-            Attestations(commands, attestor),
-            AttestationSweeps(commands, attestor),
-            ScanIngests(commands, LocalScanFiles(self.data_files, self.scan_reader)),
-            registrations,
-            catalogue_work,
-            EditionPublications(commands, self.minter),
-            EditionWithdrawals(commands, self.minter),
-            DatasetTombstones(commands, self.minter),
-        )
-        stalls, facility_code = PostgresConductProgress(store), settings.self_facility_code
-        self.conducts = ProcedureConductWork(store, commands, stalls, facility_code, self.conduct_feed)
-        self.run_conducts = RunConductWork(store, commands, stalls, facility_code)
-        self.agents = Agents(self)
-        self.subscribers: tuple[Subscriber, ...] = (
-            *self.agents.subscribers,
-            EndedProcedureSubscriber(registrations),
-            CatalogueSubscriber(catalogue_work),
-            SettlementSubscriber(),
-            QueueSubscriber(store, facility_code),
-        )
-        self.reactions = ReactionReader(store, self.engine, self.subscribers)
-
     def _build_service(self, stopping: asyncio.Event) -> None:
-        """Build the service over all long work."""
-        works: tuple[Work, ...] = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts)
-        store, decided = self.store, (ProposedWork(self.store), ApprovalWork(self.store))
-        queues = QueueWork(store, self.settings.self_facility_code)
-        launched = LaunchWork(self.conducts, self.run_conducts)
-        others: tuple[Work, ...] = (self.agents.regenerations, AdviceWork(self.commands), *decided, queues, launched)
-        by_workflow = {work.workflow: work for work in (*works, *others, *self.tasks)}
-        service = Service(self.commands, self.queries, self.authorizer, self.engine, by_workflow, stopping=stopping)
-        self.service = self.works = self.orders = service if self.tracing is None else self.tracing.trace_service(service)
-        self.proposals = Proposals(self.commands, self.service)
-        settings, commands = self.settings, self.commands
-        limit = timedelta(seconds=settings.conduct_restart_limit_seconds)
-        self.launches = Launches(store, commands, self.service, self.conducts, self.run_conducts)
-        self.firings = Firings(store, self.launches, clock, limit)
-        self.queue_turns = QueueTurns(store, commands, self.launches)
+        """Build the service over all long work, which is built from the parts of this process."""
+        self.works = works = LongWorks(self)
+        service = Service(self.commands, self.queries, self.authorizer, self.engine, works, stopping=stopping)
+        self.service = self.orders = service if self.tracing is None else self.tracing.trace_service(service)
+        self.reactions = ReactionReader(self.store, self.engine, works.reacting)
+
+    @cached_property
+    def agents(self) -> ModelAgents:
+        settings, lock = self.settings, BudgetLock(self.commands)
+        consultation = ModelConsultation(self.client, self.models, self.spending, self.people, lock)
+        directory, target = settings.logbook_mirror_directory, settings.logbook_mirror_target
+        mirror = None if directory is None else FileMirror(directory)
+        return ModelAgents(self.client, consultation, mirror, target, self.facility_code)
+
+    @cached_property
+    def launches(self) -> Launches:
+        conducts = self.works.of(ProcedureConductWork), self.works.of(RunConductWork)
+        return Launches(self.store, self.commands, self.service, *conducts)
+
+    @property
+    def proposals(self) -> Proposals:
+        return self.works.of(Proposals)
 
     @property
     def identifiers(self) -> IdentifierPort:
@@ -365,8 +289,8 @@ class Runtime:
         return TemporalCalendars(self.engine.connected_client, clock)
 
     @cached_property
-    def agent_schedules(self) -> subscribers.AgentSchedules:
-        return subscribers.AgentSchedules(self.calendars, subscribers.agent_schedules(self.settings))
+    def agent_schedules(self) -> AgentSchedules:
+        return AgentSchedules(self.calendars, agent_schedules(self.settings))
 
     @cached_property
     def schedule_reconciler(self) -> ScheduleReconciler:
@@ -422,7 +346,7 @@ class Runtime:
 
     def dispatcher(self) -> Dispatcher:
         """Return the dispatcher that leads the subscribers through the log."""
-        return Dispatcher(self.store, self.engine, clock, new_id, self.subscribers, self.listener.wait)
+        return Dispatcher(self.store, self.engine, clock, new_id, self.works.reacting, self.listener.wait)
 
     async def unsettled_enclosures(self) -> list[str]:
         """Return the configured enclosures whose permit was not settled since the monitor started."""

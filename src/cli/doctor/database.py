@@ -3,10 +3,10 @@
 import time
 from typing import Any
 
+from baton.application.long_work import reaction_names
 from baton.application.queries import PROJECTIONS
 from baton.application.settings import Settings
 from baton.application.telemetry import TaskTrouble
-from baton.cli.composition.runtime import SUBSCRIBERS
 from baton.cli.doctor import CheckResult, ok, warning, wrong
 from baton.cli.startup import one_line
 from baton.domain.enclosure.enclosure import NAMES, RegisterEnclosure, enclosure_key
@@ -166,7 +166,7 @@ async def examine_reactions(connection: Connection) -> CheckResult:
     """Check that every subscriber advances through the log."""
     states = "SELECT subscriber_name, enabled, consecutive_failures, last_error_message FROM reactions"
     query = f"{states} WHERE subscriber_name = ANY(%s) ORDER BY subscriber_name"
-    rows = await (await connection.execute(query, (list(SUBSCRIBERS),))).fetchall()
+    rows = await (await connection.execute(query, (reaction_names(),))).fetchall()
     if not rows:
         return ok("Nobody has subscribed to the log yet; the first start of the API sees to that.")
     if not await is_led(connection, REACTIONS_LOCK):

@@ -13,7 +13,7 @@ from temporalio.api.workflowservice import v1 as requests
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from baton.application.agents.subscribers import agent_schedules
+from baton.application.agents.agent_schedules import agent_schedules
 from baton.application.ports import Calendars
 from baton.application.schedules.schedule_reconciliation import entry_of
 from baton.application.settings import Settings
@@ -218,7 +218,7 @@ async def examine_schedules(connection: Connection, client: Client, settings: Se
     differing = await differences(connection, calendars, schedule_ids, facility_code, set(await missing_attributes(client)))
     paused = []
     for tick in turns:
-        view = await calendars.look(tick.entry)
+        view = await calendars.view(tick.entry)
         if view is None or not view.as_defined:
             differing.append(f"{tick.entry.id} ({'missing' if view is None else 'edited'})")
         elif view.paused:
@@ -247,7 +247,7 @@ async def differences(
         entry = entry_of(schedule, facility_code)
         if lacking & set(entry.attributes):  # then it was put without any
             entry = replace(entry, attributes={})
-        view = await calendars.look(entry)
+        view = await calendars.view(entry)
         if schedule.status is RETIRED:
             why = None if view is None else "retired, and still there"
         elif view is None:

@@ -19,6 +19,7 @@ from baton.domain.data.procedure_files import files_of
 from baton.domain.decision.decision import Decision, DecisionParentNotFoundError
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Value, instant
 from baton.domain.procedure.procedure import Procedure
+from baton.domain.registry import OpenedWork
 from baton.domain.run.logbooks import Channel
 from baton.domain.run.run import Run, phases_of, run
 from baton.domain.shared.reads import Reads, ask, find, records_of, require, require_if_given
@@ -172,7 +173,7 @@ class Debriefer(NamedTuple):
     context="agent",
     status=201,
     returns=RegeneratedDebrief,
-    work="regenerate-debrief",
+    work=OpenedWork("regenerate-debrief"),
     accepted=RegenerationAccepted,
     refuses=[UnauthorizedError],
 )

@@ -30,6 +30,7 @@ from baton.domain.recipe.conduct_options import (
 from baton.domain.recipe.expansion import Expansion
 from baton.domain.recipe.step_checks import DocumentedForm
 from baton.domain.recipe.steps import PlainCriterion, RecipeStep, Step
+from baton.domain.registry import OpenedWork
 from baton.domain.run.gates import Preconditions
 from baton.domain.run.run import Run
 from baton.domain.shared.answer_form import AnswerForm
@@ -266,7 +267,12 @@ def load_resumption(conduct: Conduct, procedure: Procedure, call: Call) -> Reads
     return (yield from load_opening(procedure, run, call, steps, resuming=True)), pin
 
 
-CONDUCT: dict[str, Any] = {"status": 200, "returns": ConductResult, "work": "conduct", "accepted": ConductAccepted}
+CONDUCT: dict[str, Any] = {
+    "status": 200,
+    "returns": ConductResult,
+    "work": OpenedWork("conduct"),
+    "accepted": ConductAccepted,
+}
 CONDUCT["gated"] = True
 
 

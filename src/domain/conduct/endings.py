@@ -24,7 +24,7 @@ from baton.domain.launch.launch import Launch, launch_end
 from baton.domain.procedure import procedure as procedures
 from baton.domain.procedure.procedure import RUNNING, UNDER_WAY, PendingRequest, Procedure, ProcedureStatus, procedure
 from baton.domain.procedure.touched import load_written_signals
-from baton.domain.registry import Internal
+from baton.domain.registry import EndedWork, Internal, WokenWork
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, ask, events_of, find, record_of, require_if_given
 from baton.domain.shared.refusals import Invalid, Refusal
@@ -104,7 +104,7 @@ def accept_request(conduct_id: UUID, procedure: Procedure) -> Answer:
 
 
 @procedure.command(
-    post="/{procedure_id}/hold", allowed=[RUNNING], attempts=3, accepted=RequestAccepted, starts_workflow="conduct"
+    post="/{procedure_id}/hold", allowed=[RUNNING], attempts=3, accepted=RequestAccepted, work=WokenWork("conduct")
 )
 class HoldProcedure(JudgedVerb[Procedure, ConductProgress | None]):
     """Pause the procedure; a live conduct finishes its step first. It goes on only when somebody resumes it."""
@@ -202,7 +202,7 @@ gates: what leads to a safe state is not kept from running by a gate that closed
     attempts=3,
     destructive=True,
     accepted=RequestAccepted,
-    starts_workflow="conduct",
+    work=WokenWork("conduct"),
 )
 class AbortProcedure(JudgedVerb[Procedure, ConductProgress | Closing | None]):
     """Give the procedure up; a live conduct is cancelled and closes nothing.
@@ -261,7 +261,7 @@ def live_facts(procedure: Procedure, *, wanted: bool) -> Reads[LiveFacts]:
     return progress, None if live is None else (yield from ask(LedgerPort.actuation_kind, live))
 
 
-@procedure.command(post="/{procedure_id}/truncate", allowed=UNDER_WAY, destructive=True, terminates_workflow="conduct")
+@procedure.command(post="/{procedure_id}/truncate", allowed=UNDER_WAY, destructive=True, work=EndedWork("conduct"))
 class TruncateProcedure(JudgedVerb[Procedure, LiveFacts]):
     """Close the books on a procedure that died by itself, with the best guess of when.
 

@@ -33,6 +33,7 @@ from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, omittab
 from baton.domain.procedure import procedure as procedures
 from baton.domain.procedure.procedure import COMPLETED, DEFINED, UNDER_WAY, Procedure
 from baton.domain.recipe.conduct_options import ChosenOptions, first_choices
+from baton.domain.registry import OpenedWork
 from baton.domain.run.run import RUNNING, ListedPhase, Run, RunConducted, RunConductStarted, RunHeld, RunStatus, run
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, ask, events_of, find_all, latest_events, record_of, require_all
@@ -118,7 +119,7 @@ def unfit(reason: str, phase: Procedure, refusal: Refusal) -> RunPhaseMismatchEr
     status=200,
     returns=RunConductResult,
     accepted=RunConductAccepted,
-    work="conduct-run",
+    work=OpenedWork("conduct-run"),
     attempts=3,
 )
 class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):

@@ -14,6 +14,7 @@ from baton.domain.kernel import Call, Event, JudgedVerb, Outcome, Query
 from baton.domain.procedure import procedure as procedures
 from baton.domain.procedure.procedure import Procedure, ProcedureSteeringDeclared, procedure
 from baton.domain.recipe.steps import RecipeStep, SteeringRef, declared_capture, declared_output, references
+from baton.domain.registry import OpenedWork
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.reads import Reads, ask, events_of, latest_events, record_of, require, require_if_given
@@ -320,7 +321,7 @@ def load_followed(procedure_id: UUID, conduct_id: UUID, now: datetime) -> Reads[
     allowed=[procedures.RUNNING],
     returns=AdviceFollowed,
     accepted=AdviceAccepted,
-    work="advice",
+    work=OpenedWork("conduct", answer="next_question"),
 )
 class AdviseProcedure(JudgedVerb[Procedure, tuple[AdviceRequest | None, int]]):
     """Tell a conduct that waits where to measure next, or to stop.

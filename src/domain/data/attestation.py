@@ -26,6 +26,7 @@ from baton.domain.data.distribution import (
 )
 from baton.domain.data.values import ChecksumAlgorithm, GivenWord, scheme_of
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, Value
+from baton.domain.registry import OpenedWork
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.file_addresses import BELIEVED_COPIES, address_key
 from baton.domain.shared.listing import ListQuery, Summary
@@ -153,7 +154,10 @@ class AttestationAccepted(Value):
 
 
 @attestation.creation(
-    work=ATTESTATION, returns=AttestationCreated, accepted=AttestationAccepted, refuses=[attestation.AlreadyExists]
+    work=OpenedWork(ATTESTATION),
+    returns=AttestationCreated,
+    accepted=AttestationAccepted,
+    refuses=[attestation.AlreadyExists],
 )
 class RecordAttestation(JudgedCreation[Distribution]):
     """Have the service read a copy's bytes, compare their checksum and record the result.
@@ -309,7 +313,9 @@ class AttestationSweepAccepted(Value):
     work_id: UUID
 
 
-@distribution.command(post="/attest", status=200, work=SWEEP, returns=AttestationSweep, accepted=AttestationSweepAccepted)
+@distribution.command(
+    post="/attest", status=200, work=OpenedWork(SWEEP), returns=AttestationSweep, accepted=AttestationSweepAccepted
+)
 class AttestDistributions(JudgedCreation[None]):
     """Check the bytes of many copies one after the other, oldest first: of a dataset, on a supply, or all there are.
 

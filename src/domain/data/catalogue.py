@@ -28,6 +28,7 @@ from baton.domain.data.distribution import (
     copies_of,
 )
 from baton.domain.kernel import Call, Event, JudgedVerb, Outcome, State, Value
+from baton.domain.registry import OpenedWork
 from baton.domain.run.run import Run
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.deployment import CatalogueName, DeploymentPort
@@ -197,7 +198,7 @@ class RetryFacts(NamedTuple):
 @dataset.command(
     post="/{dataset_id}/retry-catalogue-entry",
     status=200,
-    work=CATALOGUES,
+    work=OpenedWork(CATALOGUES),
     returns=CataloguePass,
     accepted=CataloguePassAccepted,
     lock=CATALOGUES,

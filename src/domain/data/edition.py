@@ -31,6 +31,7 @@ from baton.domain.kernel import (
     Value,
     copy_with,
 )
+from baton.domain.registry import OpenedWork
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.citation import refuse_unminted
 from baton.domain.shared.deployment import DeploymentPort
@@ -467,7 +468,7 @@ def _work_on_edition(kind: str, work_id: UUID, edition: Edition, earlier: Task |
     refuses=[PersistentIdentifierMintError, EditionSerializerError],
     status=200,
     returns=PublishedEdition,
-    work=PUBLICATION,
+    work=OpenedWork(PUBLICATION),
     accepted=EditionWorkAccepted,
 )
 class PublishEdition(JudgedVerb[Edition, Task | None]):
@@ -514,7 +515,7 @@ class RecordEditionPublication(JudgedVerb[Edition, EditionFacts]):
     post="/{edition_id}/withdraw",
     allowed=[PUBLISHED],
     refuses=[PersistentIdentifierTombstoneError],
-    work=WITHDRAWAL,
+    work=OpenedWork(WITHDRAWAL),
     accepted=EditionWorkAccepted,
     destructive=True,
 )

@@ -16,6 +16,7 @@ from baton.domain.kernel import Call, JudgedVerb, Outcome, Query
 from baton.domain.procedure.activity_logbook import StepKind
 from baton.domain.procedure.procedure import Procedure, ProcedureStatus, procedure
 from baton.domain.recipe.plan import DataRegistration, Plan
+from baton.domain.registry import OpenedWork
 from baton.domain.run.run import Run
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.canonical import derived_uuid7
@@ -208,7 +209,7 @@ class RegistrationAccepted(AnswerForm):
     post="/{procedure_id}/register-datasets",
     allowed=[ProcedureStatus.COMPLETED, ProcedureStatus.ABORTED, ProcedureStatus.TRUNCATED],
     status=200,
-    work=DATASET_REGISTRATION,
+    work=OpenedWork(DATASET_REGISTRATION),
     returns=RegisteredProducts,
     accepted=RegistrationAccepted,
 )

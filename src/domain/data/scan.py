@@ -30,6 +30,7 @@ from baton.domain.data.distribution import (
 from baton.domain.data.values import ChecksumAlgorithm, Content, GivenChecksum, GivenEncoding, GivenUri
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Call, JudgedCreation, Outcome, Value
+from baton.domain.registry import OpenedWork
 from baton.domain.run.run import Run
 from baton.domain.shared.reads import Reads, holder_of, require, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
@@ -301,7 +302,7 @@ InvalidDatasetNameError = dataset.invalid("name")
     path="/scans/ingest",
     status=201,
     returns=ScanIngested,
-    work=SCAN_INGEST,
+    work=OpenedWork(SCAN_INGEST),
     accepted=ScanIngestAccepted,
     refuses=[RecordScan, ScanReaderMissingError],
 )

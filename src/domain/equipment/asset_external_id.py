@@ -16,6 +16,7 @@ from baton.domain.equipment.model import Model
 from baton.domain.equipment.pidinst import ExternalIdAssignment, PidinstRecord, asset_record, exportable
 from baton.domain.equipment.values import AssignedExternalId
 from baton.domain.kernel import Call, JudgedCreation, JudgedVerb, Outcome, Query, Value
+from baton.domain.registry import OpenedWork
 from baton.domain.shared.citation import MintedIdentifier, refuse_unminted
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.identifiers import ExternalIdScheme, FacilityCode, check_facility_code
@@ -50,6 +51,13 @@ class AssignAssetExternalId(ExternalIdAssignment, JudgedVerb[Asset, MintedIdenti
 class MintSweepStatus(StrEnum):
     RUNNING = "Running"
     FINISHED = "Finished"
+
+
+class MintRequest(Value):
+    """One asset of a mint sweep, as its workflow asks for it."""
+
+    sweep_id: UUID
+    asset_id: UUID
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,11 @@ class MintSweepAccepted(Value):
 
 
 @asset.command(
-    post="/mint-missing-external-ids", status=200, returns=MintSweepView, work="mint-sweep", accepted=MintSweepAccepted
+    post="/mint-missing-external-ids",
+    status=200,
+    returns=MintSweepView,
+    work=OpenedWork("mint-sweep"),
+    accepted=MintSweepAccepted,
 )
 class MintMissingAssetExternalIds(JudgedCreation[None]):
     """Assign an identifier to every asset in service that lacks one, oldest first; one failure never stops the rest."""

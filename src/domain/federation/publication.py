@@ -20,6 +20,7 @@ from baton.domain.federation import permit as federation
 from baton.domain.federation.credential import Credential, CredentialPurpose
 from baton.domain.federation.permit import Permit, PermitDirection, PermitReceiptRecorded, permit_in_force, permits_of
 from baton.domain.kernel import NIL, Call, JudgedVerb, Outcome, Value, instant
+from baton.domain.registry import OpenedWork
 from baton.domain.shared.canonical import canonical_json, derived_uuid7
 from baton.domain.shared.reads import Reads, find, find_all, record_of
 from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, kept_form, kept_refusal
@@ -102,7 +103,7 @@ class PublicationFacts(NamedTuple):
     refuses=[CalibrationPublicationError],
     status=201,
     returns=PublishedRevision,
-    work="calibration-publication",
+    work=OpenedWork("calibration-publication"),
     accepted=PublicationAccepted,
     lock="calibration-publication",
 )

@@ -46,6 +46,7 @@ from baton.domain.kernel import (
     Value,
     copy_with,
 )
+from baton.domain.registry import OpenedWork
 from baton.domain.shared.canonical import canonical_json, derived_uuid7
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.listing import ListQuery, Summary
@@ -291,7 +292,7 @@ def no_permit_refusal(source_facility_id: UUID) -> InboundPermitNotActiveError:
 
 
 @received_artifact.creation(
-    work=RECEPTION, returns=ReceptionResult, accepted=ReceptionAccepted, refuses=[ArtifactFetchError]
+    work=OpenedWork(RECEPTION), returns=ReceptionResult, accepted=ReceptionAccepted, refuses=[ArtifactFetchError]
 )
 class ReceiveArtifact(JudgedCreation[tuple[ReceptionFacts, str | None]]):
     """Fetch what a peer published, check it stage by stage and keep it with the verdict; an inbound permit must be in force.

@@ -24,7 +24,7 @@ from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.recipe import Recipe, recipes_in_service
 from baton.domain.recipe.template_versions import TemplateVersion, refuse_changed, versions_of
-from baton.domain.registry import Internal
+from baton.domain.registry import Internal, OpenedWork
 from baton.domain.run.gates import load_plan
 from baton.domain.run.run import Run
 from baton.domain.shared.answer_form import AnswerForm
@@ -135,7 +135,7 @@ class LaunchAccepted(AnswerForm):
     verb="Start",
     returns=LaunchAccepted | RunConductResult | ConductResult,
     accepted=LaunchAccepted,
-    work="launch",
+    work=OpenedWork("conduct", "conduct-run"),
     gated=True,
     attempts=3,
     refuses=[

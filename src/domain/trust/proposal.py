@@ -26,7 +26,7 @@ from baton.domain.kernel import (
     Value,
     copy_with,
 )
-from baton.domain.registry import REGISTRY, Operation
+from baton.domain.registry import REGISTRY, OpenedWork, Operation
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.dry_run import WouldRecord
 from baton.domain.shared.listing import ListQuery, Summary
@@ -45,8 +45,7 @@ from baton.domain.trust.proposal_basis import (
     without_texts,
 )
 
-PROPOSER_WORK = "proposal"  # The kind of long work that a proposal is for its proposer, and of its workflow.
-APPROVER_WORK = "approval"  # The kind of long work that it is for its approver.
+PROPOSAL_WORK = "proposal"  # The kind of long work that a proposal is.
 ShownDigest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 OPEN_PROPOSALS = "proposal-open"  # Look-up kind: every proposal that is not closed.
 
@@ -372,7 +371,7 @@ class ProposalAccepted(AnswerForm):
     status=200,
     returns=ProposalOutcome,
     accepted=ProposalAccepted,
-    work=APPROVER_WORK,
+    work=OpenedWork(PROPOSAL_WORK, answer="outcome"),
     refuses=[ProposalChangedError],
 )
 class ApproveProposal(ClosingCommand, JudgedVerb[Proposal, ApprovalFacts]):

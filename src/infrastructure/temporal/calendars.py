@@ -48,7 +48,7 @@ class TemporalCalendars:
         except temporal.ScheduleAlreadyRunningError:
             await client.get_schedule_handle(entry.id).update(change)
 
-    async def look(self, entry: CalendarEntry) -> CalendarView | None:
+    async def view(self, entry: CalendarEntry) -> CalendarView | None:
         async with self._client() as client:
             described = None
             with engine.ignore_not_found():

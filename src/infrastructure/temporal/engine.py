@@ -223,7 +223,7 @@ class TemporalEngine:
             static_summary=job.summary,
         )
 
-    async def look(self, id: str) -> EngineView:
+    async def view(self, id: str) -> EngineView:
         async with self.connected_client() as client:
             known = await describe_open(client, id)
         if known is None:

@@ -36,8 +36,8 @@ class LateEngine:
     async def start(self, job: Job) -> bool:
         return await (await self._engine()).start(job)
 
-    async def look(self, id: str) -> EngineView:
-        return await (await self._engine()).look(id)
+    async def view(self, id: str) -> EngineView:
+        return await (await self._engine()).view(id)
 
     async def terminate(self, id: str, reason: str) -> None:
         await (await self._engine()).terminate(id, reason)

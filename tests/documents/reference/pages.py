@@ -175,7 +175,7 @@ def remarks(operation: Operation) -> Iterator[str]:
         yield f"For {' and '.join(caller.value.replace('_', ' ') for caller in operation.callers)} actors only."
     if operation.destructive:
         yield "MCP marks it destructive."
-    if operation.work is not None:
+    if operation.opens_work:
         yield "It opens long work, and answers 202 while that goes on."
     elif operation.accepted is not None:
         yield "It answers 202 where what it asks for is still to come."

@@ -32,7 +32,7 @@ class IngestTrial:
     def __init__(self, runtime: Runtime, fields: dict[str, str]) -> None:
         self._runtime = runtime
         self._fields = fields
-        self._work: TaskWork = next(work for work in runtime.tasks if work.workflow == SCAN_INGEST)
+        self._work: TaskWork = runtime.works[SCAN_INGEST]
         self._slots = asyncio.Semaphore(AT_ONCE)
         self.faults: list[str] = []
         self.refused = 0

@@ -120,6 +120,6 @@ async def test_what_fails_at_first_is_tried_again(tmp_path: Path) -> None:
 
 def test_a_deployment_mirrors_nothing_unless_it_says_where_to(tmp_path: Path) -> None:
     url = "postgresql://localhost/nowhere"
-    assert Runtime(Settings(database_url=url)).agents.models.mirror is None
+    assert Runtime(Settings(database_url=url)).agents.mirror is None
     configured = Runtime(Settings(database_url=url, logbook_mirror_directory=tmp_path))
-    assert isinstance(configured.agents.models.mirror, FileMirror)
+    assert isinstance(configured.agents.mirror, FileMirror)

@@ -43,8 +43,8 @@ async def test_an_answer_with_a_nul_is_put_on_record_as_none(
     )
     async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
         runtime.agents.consultation.models = constant_models(ScriptedModel(with_nul(answer)))
-        await runtime.agents.models.take_lease(told)
-        await runtime.agents.models.conclude(told)
+        await runtime.agents.take_lease(told)
+        await runtime.agents.conclude(told)
     kept = [text for (text,) in await rows(owner, KEPT)]
     assert any("LanguageModelSchemaValidationError" in text for text in kept)
     assert any('"scripted-1"' in text for text in kept)

@@ -16,6 +16,7 @@ from baton.api.app import create_app
 from baton.api.edge import Edge
 from baton.application.boot_guards import boot_objections
 from baton.application.caller import Caller
+from baton.application.conduct.conduct_work import ProcedureConductWork
 from baton.application.service import Service
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
@@ -106,7 +107,7 @@ async def test_a_conduct_that_the_worker_starts_is_traced_under_its_correlation_
     stack: ConductStack, exporter: InMemorySpanExporter
 ) -> None:
     procedure_id = await stack.register_procedure()
-    work = stack.runtime.conducts
+    work = stack.runtime.works.of(ProcedureConductWork)
     conduct = {"steps": (setpoint("a", 1),), "wait": 0}
     executed = await stack.runtime.commands.execute(ConductProcedure(**conduct), stack.caller, target_id=procedure_id)
     exporter.clear()

@@ -108,13 +108,13 @@ async def test_a_calendar_stays_as_put_without_attributes_that_the_server_lacks(
     with capture_logs() as lines:
         for one in (entry, turn):
             await calendars.put(one)
-        view = await calendars.look(entry)
+        view = await calendars.view(entry)
     assert view is not None
     assert view.as_defined, "a calendar that has no attributes does not tell that the server knows them"
     assert [line["event"] for line in lines] == ["search_attributes_refused"]
     await add_missing_attributes(bare_namespace)
     await calendars.put(entry)
     for known, as_defined in ((entry, True), (replace(entry, attributes={}), False)):
-        view = await calendars.look(known)
+        view = await calendars.view(known)
         assert view is not None
         assert view.as_defined is as_defined

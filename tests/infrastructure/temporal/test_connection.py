@@ -24,5 +24,5 @@ def test_what_is_set_reaches_the_connection(tmp_path: Path) -> None:
 async def test_a_client_that_is_told_to_use_tls_does_not_talk_in_the_clear(temporal: EmbeddedTemporal) -> None:
     engine = TemporalEngine(Settings(temporal_address=temporal.address, temporal_tls=True))
     with pytest.raises(EngineUnavailableError):
-        await engine.look("conduct:nobody")
-    assert await TemporalEngine(Settings(temporal_address=temporal.address)).look("conduct:nobody") == "absent"
+        await engine.view("conduct:nobody")
+    assert await TemporalEngine(Settings(temporal_address=temporal.address)).view("conduct:nobody") == "absent"

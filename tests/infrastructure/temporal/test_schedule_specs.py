@@ -125,6 +125,6 @@ async def test_a_server_without_our_attributes_keeps_calendars_all_the_same(temp
     attributes = {"BatonFacility": "facility"}
     entry = CalendarEntry(f"schedule:{new_id()}", "schedule-firing", EveryCalendar(every=3600), attributes=attributes)
     await calendars.put(entry)
-    view = await calendars.look(entry)
+    view = await calendars.view(entry)
     assert view is not None
     assert view.as_defined

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import httpx
 
-from baton.application.proposals import ProposedWork
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from tests.support.api.mcp_clients import MCP
@@ -101,9 +100,8 @@ async def settle_beside(database_url: str, settings: dict[str, Any]) -> AsyncIte
     """Settle every proposal there is, again and again, in a process of its own as far as the record can tell."""
 
     async def settle_all(runtime: Runtime) -> None:
-        waiting = ProposedWork(runtime.store)
         while True:
-            for id in await waiting.unfinished_ids():
+            for id in await runtime.proposals.unfinished_ids():
                 await runtime.proposals.settle(id)
             await asyncio.sleep(0.02)
 

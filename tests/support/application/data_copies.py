@@ -75,11 +75,11 @@ class DataRecord:
 
     @property
     def attestations(self) -> Attestations:
-        return next(work for work in self.runtime.tasks if isinstance(work, Attestations))
+        return self.runtime.works.of(Attestations)
 
     @property
     def sweeps(self) -> AttestationSweeps:
-        return next(work for work in self.runtime.tasks if isinstance(work, AttestationSweeps))
+        return self.runtime.works.of(AttestationSweeps)
 
 
 async def create(runtime: Runtime, command: Command, caller: Caller = SYSTEM) -> UUID:

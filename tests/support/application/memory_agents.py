@@ -135,7 +135,7 @@ class MemoryAgents:
         lock = BudgetLock(self.people.commands)
         self.consultation = ModelConsultation(self.client, self.models, spending, people, lock)
         self.agents = ModelAgents(self.client, self.consultation, self.mirror, None, "own-site")
-        self.regenerations = Regenerations(self.client, self.agents)
+        self.regenerations = Regenerations(self.people.commands, self.agents)
 
     async def do(self, command: Command, on: UUID | None = None) -> CommandResult:
         return await self.people.do(command, on)

@@ -39,13 +39,13 @@ class FailingCalendars(MemoryCalendars):
         self.asked: list[str] = []
         self.slow: dict[str, asyncio.Event] = {}
 
-    async def look(self, entry: CalendarEntry) -> CalendarView | None:
+    async def view(self, entry: CalendarEntry) -> CalendarView | None:
         self.asked.append(entry.id)
         if entry.id in self.silent:
             raise EngineUnavailableError("no answer")
         if entry.id in self.slow:
             await self.slow[entry.id].wait()
-        return await super().look(entry)
+        return await super().view(entry)
 
     async def put(self, entry: CalendarEntry) -> None:
         self.dies_before -= 1

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from baton.application.conduct.conduct_work import Reconciler
+from baton.application.conduct.conduct_work import ProcedureConductWork, Reconciler, RunConductWork
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.client import Baton
@@ -138,5 +138,5 @@ class TroubledNight:
         async with Runtime(Settings(**servers, app_env="test")) as runtime:
             for id in workflow_ids:
                 await runtime.engine.terminate(id, "lost with its server")
-            works = [runtime.conducts, runtime.run_conducts]
+            works = [runtime.works.of(ProcedureConductWork), runtime.works.of(RunConductWork)]
             await Reconciler(works, runtime.engine, clock, timedelta(minutes=5)).compare()

@@ -5,8 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from baton.application.agents.model_consultation import Models
-from baton.application.language_models import ModelProvider
+from baton.application.language_models import ModelProvider, Models
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.cli.worker import build_worker, open_conduct_engine, react_in_background

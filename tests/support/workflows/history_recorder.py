@@ -11,6 +11,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -22,14 +23,14 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
+from baton.activities.bindings import declared_workflows
 from baton.application.agents.model_agents import LeaseResult
 from baton.application.caller import Caller
-from baton.application.queues import queue_job
+from baton.application.queues import QueueRunner
 from baton.application.settings import Settings
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
-from baton.cli.worker import WORKFLOWS
 from baton.domain.agent.caution_proposal import ProposalOrder
 from baton.domain.agent.conclusions import ConclusionOrder
 from baton.domain.agent.rule_agents import DuePage
@@ -350,7 +351,7 @@ async def queue_blocked(stack: ConductStack) -> str:
     simple = await recipe(stack, [setpoint("a", 1)])
     await queue.add(darks_target(simple), not_before=clock() + timedelta(seconds=1))
     (blocked,) = await queue.add(darks_target(simple, target_asset_ids=[asset_id]))
-    await stack.runtime.engine.start(queue_job(await queue.state(), "facility", news=True))
+    await start_with_news(stack, queue)
     await queue.wait_for(blocked, "Blocked")
     await stack.plant.write("gate", 1)
     await wait_for_status(stack, rival, ProcedureStatus.COMPLETED)
@@ -359,7 +360,7 @@ async def queue_blocked(stack: ConductStack) -> str:
 
 async def follow_queue(stack: ConductStack, queue: QueueCase) -> str:
     """Tell a queue its news, wait until it has nothing left to do, and return the id of its workflow."""
-    await stack.runtime.engine.start(queue_job(await queue.state(), "facility", news=True))
+    await start_with_news(stack, queue)
     await queue.wait_until_idle()
     await queue.workflow.result()
     return queue_workflow_id(queue.id)
@@ -462,7 +463,10 @@ async def simple_workflows(client: Client, keep: Callable[[str, WorkflowHandle[A
     async def record(receipt_id: str) -> None: ...
 
     async with Worker(
-        client, task_queue="recording", workflows=WORKFLOWS, activities=[candidates, mint, finish, sign, send, record]
+        client,
+        task_queue="recording",
+        workflows=declared_workflows(),
+        activities=[candidates, mint, finish, sign, send, record],
     ):
         for name, kind, id in (
             ("mint-sweep", "mint-sweep", "0197a100-0000-7000-8000-0000000000b0"),
@@ -474,6 +478,13 @@ async def simple_workflows(client: Client, keep: Callable[[str, WorkflowHandle[A
             await keep(name, handle)
 
 
+async def start_with_news(stack: ConductStack, queue: QueueCase) -> None:
+    """Start the workflow of a queue as an event does."""
+    job = await stack.runtime.works.of(QueueRunner).job(queue.id)
+    assert job is not None
+    await stack.runtime.engine.start(replace(job, news=True))
+
+
 async def proposal_workflows(client: Client, keep: Callable[[str, WorkflowHandle[Any, Any]], Awaitable[None]]) -> None:
     """The workflow of a proposal that somebody approves, and of one whose time is over; who settles it is stood in for."""
     approved, expired = (f"0197a100-0000-7000-8000-0000000000d{number}" for number in "12")
@@ -483,7 +494,7 @@ async def proposal_workflows(client: Client, keep: Callable[[str, WorkflowHandle
     async def settle(proposal_id: str) -> float | None:
         return seconds_left[proposal_id].pop(0)
 
-    async with Worker(client, task_queue="recording", workflows=WORKFLOWS, activities=[settle]):
+    async with Worker(client, task_queue="recording", workflows=declared_workflows(), activities=[settle]):
         for name, id in (("proposal", approved), ("proposal-expired", expired)):
             opened = {"id": f"proposal:{id}", "task_queue": "recording", "start_signal": "news"}
             handle = await client.start_workflow("proposal", id, **opened)
@@ -535,7 +546,7 @@ async def agent_workflows(client: Client, keep: Callable[[str, WorkflowHandle[An
         "expire-clearance": ("expire-clearance", [str(first)]),
     }
     activities = [take_lease, conclude, due_page, *map(silent_port, others)]
-    async with Worker(client, task_queue="recording", workflows=WORKFLOWS, activities=activities):
+    async with Worker(client, task_queue="recording", workflows=declared_workflows(), activities=activities):
         for name, (kind, told) in forms.items():
             handle = await client.start_workflow(kind, args=told, id=f"recorded:{name}", task_queue="recording")
             await handle.result()

@@ -12,7 +12,7 @@ from temporalio.service import RPCError
 
 from baton.application.caller import Caller
 from baton.application.ports import CommandResult
-from baton.application.queues import QueueSubscriber
+from baton.application.queues import QueueRunner
 from baton.application.reactions import Dispatcher
 from baton.application.unit_of_work import load_state
 from baton.domain.equipment.asset_tree import RegisterAsset
@@ -98,7 +98,7 @@ async def open_queue(stack: ConductStack, **fields: Any) -> QueueCase:
 async def reacting_queues(stack: ConductStack) -> AsyncIterator[None]:
     """Tell queues their news while the block lasts; leave none of their workflows behind."""
     runtime = stack.runtime
-    subscriber = QueueSubscriber(runtime.store, "facility")
+    subscriber = runtime.works.of(QueueRunner)
     dispatcher = Dispatcher(runtime.store, runtime.engine, clock, new_id, [subscriber], runtime.listener.wait)
     await dispatcher.begin()
     following = asyncio.create_task(dispatcher.run())

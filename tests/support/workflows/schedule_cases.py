@@ -9,7 +9,8 @@ from uuid import UUID
 from temporalio.client import ScheduleHandle, WorkflowExecutionStatus
 
 from baton.application.caller import Caller
-from baton.application.schedules.schedule_reconciliation import PREFIX, ScheduleTriggers
+from baton.application.schedules.firings import Firings
+from baton.application.schedules.schedule_reconciliation import PREFIX
 from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import RegisterActor
 from baton.domain.kernel import SYSTEM_CONDUIT, Command, Event
@@ -62,7 +63,7 @@ class ScheduleCase:
         async with self.stack.runtime.store.session() as session:
             rows = await session.history(Schedule.__name__, self.id, 0, 1000)
         event = [row for row in rows if row.event_type == ScheduleTriggered.__name__][-1]
-        (job,) = await ScheduleTriggers(self.stack.runtime.store, "facility").jobs(event)
+        (job,) = await self.stack.runtime.works.of(Firings).jobs(event)
         assert await self.stack.runtime.engine.start(job)
         assert not await self.stack.runtime.engine.start(job), "it is started once"
         return job.id
