@@ -15,6 +15,7 @@ import orjson
 from baton.api.errors import RequestValidationError, RouteNotFoundError
 from baton.api.http import Request, Response
 from baton.api.parsing import refuse_nul
+from baton.api.schemas import input_schema
 from baton.client.refusals import ClientError, ProposedError
 from baton.console.display import href_of, words_of
 from baton.console.forms import (
@@ -28,7 +29,6 @@ from baton.console.forms import (
     change_rows,
     errors_by_place,
     flatten,
-    input_schema,
     read_fields,
 )
 from baton.console.in_process import REFUSALS, AnyRefusal, InProcessClient, entry_of, problem_of

@@ -10,7 +10,7 @@ from baton.api.http import Request, Response
 from baton.client.refusals import ClientError, ProposedError
 from baton.console.actions import CHECK, KEY, lead_to, lead_to_proposal, typed_in
 from baton.console.display import href_of, words_of
-from baton.console.forms import MISSING, FieldFaults, FormField, FormReader, Schema, flatten, read_fields
+from baton.console.forms import MISSING, FieldFaults, FormField, FormReader, flatten, read_fields
 from baton.console.in_process import REFUSALS, InProcessClient, entry_of, problem_of
 from baton.console.page import Context, handles, page
 from baton.console.page_queries import PageQueries
@@ -19,6 +19,7 @@ from baton.console.pages.equipment import GET_ASSET, equipment
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
 from baton.console.verbs import verb_button
+from baton.domain.shared.json_schema import Schema
 from baton.domain.views.asset_integration import GetAssetIntegrationView
 
 DROP, RESTATED = "_drop", "_restated"
