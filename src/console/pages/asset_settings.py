@@ -165,7 +165,7 @@ async def send_patch(
 ) -> Response:
     """Give the command and lead back to the asset, or say what it would do."""
     id, names = str(queries.id("asset_id")), ", ".join(words_of(name) for name in patch)
-    client = InProcessClient.of(console.parts.edge, session.caller)
+    client = InProcessClient.of(console.parts.operations, session.caller)
     arguments = {"asset_id": id, "settings_patch": patch}
     if CHECK in typed:
         await client.carry_out(client.session.call(entry_of(UPDATE_SETTINGS), arguments, dry_run=True))

@@ -211,7 +211,7 @@ async def duplicate_item(console: ConsoleShell, request: Request, session: Conso
     queries = console.queries_of(request, session)
     queue = await queries.ask(GetQueue, queries.id("queue_id"), include=None)
     typed = typed_in(await request.body())
-    client = InProcessClient.of(console.parts.edge, session.caller)
+    client = InProcessClient.of(console.parts.operations, session.caller)
     try:
         added = duplicate(client.session, queue, queries.query.get("item_id", ""))
         await client.carry_out(added)
@@ -246,7 +246,7 @@ async def add_spreadsheet(console: ConsoleShell, request: Request, session: Cons
     queries = console.queries_of(request, session)
     queries.require([AddQueueItems.operation, GetQueue.operation])
     form = read_file_form(request.header(b"content-type") or "", await request.body())
-    client = InProcessClient.of(console.parts.edge, session.caller)
+    client = InProcessClient.of(console.parts.operations, session.caller)
     try:
         purpose, file = row_purpose(form.typed), chosen_file(form.file)
         async with READING:
