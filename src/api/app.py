@@ -1,26 +1,26 @@
-"""The API application: every operation of the registry behind the edge, with health, documentation, metrics and MCP."""
+"""The API: one FastAPI application with every operation of the registry, health, documentation, metrics, MCP and console."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import orjson
+from fastapi import APIRouter, FastAPI, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from baton.api.argument_help import HelpfulEndpoint
 from baton.api.authentication import Authentication
-from baton.api.documentation import Documentation
-from baton.api.edge import Edge
-from baton.api.http import Endpoint, Request, Response
+from baton.api.documentation import documentation_routes
+from baton.api.edge import LateRoutes, OperationRoutes, make_application
+from baton.api.http import Endpoint
 from baton.api.mcp.entrance import McpEntrance
 from baton.api.metrics import observe_processes
 from baton.api.refusal_catalogue import refusal_page
 from baton.api.rest import OperationEndpoint
 from baton.api.streams import AppendListener, ConductStream, EventStream, OpenStreams
-from baton.application.caller import Caller
 from baton.application.conduct.conduct_reader import ConductFeed
 from baton.application.identity import METADATA_PATH, IdentityRegistry
 from baton.application.ports import Authorizer
@@ -32,9 +32,6 @@ from baton.domain.conduct.views import StreamProcedureConduct
 from baton.domain.contexts import REGISTRY
 from baton.domain.step.results import actuation_of
 from baton.domain.views.event_log import StreamEvents
-
-if TYPE_CHECKING:
-    from baton.api.trace_continuation import TraceContinuation
 
 CONSOLE_SEGMENTS = ("", "console")  # `/` leads to the console
 UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."
@@ -70,15 +67,15 @@ class ApiParts:
     """What the console is built on."""
 
     host: ServiceHost
-    edge: Edge
+    operations: OperationRoutes
     authentication: Authentication
     streams: OpenStreams
 
 
 def create_app(
-    host: ServiceHost, *, any_host: bool = False, add_console: Callable[[ApiParts], None] | None = None
-) -> "Edge | TraceContinuation":
-    """Return the ASGI application, with a console that is added to it when its first page is asked for; streams and waiting
+    host: ServiceHost, *, any_host: bool = False, add_console: Callable[[ApiParts, APIRouter], None] | None = None
+) -> FastAPI:
+    """Return the application, with a console that is added to it when its first page is asked for; streams and waiting
     requests end once the service is stopping."""
     settings, service = host.settings, host.service
     authentication = Authentication(settings, host.identity, any_host=any_host)
@@ -86,21 +83,15 @@ def create_app(
     mcp = McpEntrance(settings, service, host.feed, host.listener, streams)
 
     @asynccontextmanager
-    async def lifespan() -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with host, host.report_process("api"):
             await host.plant_seeds()
             async with mcp.open():
                 yield
 
-    edge = Edge(lifespan, authentication, settings.max_request_body_size_bytes, service.stopping)
-    Documentation(settings).route(edge)
-    edge.add("GET", "/refusals/{code}", refusal_page, "refusals", open=True)
-    edge.add("GET", "/health", health, "health", open=True)
-    edge.add("GET", "/readyz", readiness(host), "readyz", open=True)
-    edge.add("GET", "/metrics", metrics(host), "metrics", open=True)
-    edge.add("GET", METADATA_PATH, authentication.metadata(""), "protected_resource", open=True)
-    edge.add("GET", f"{METADATA_PATH}/mcp", authentication.metadata("/mcp"), "protected_resource_mcp", open=True)
-    edge.add("POST", "/mcp", mcp, "mcp")
+    limits = settings.max_request_body_size_bytes, service.stopping
+    operations = OperationRoutes(authentication, *limits)
+    operations.add("POST", "/mcp", mcp, "mcp")
     special: dict[type[Any], Endpoint] = {
         StreamEvents: EventStream(host.feed, host.authorizer, host.listener, streams),
         StreamProcedureConduct: ConductStream(host.conduct_feed, service, host.listener, streams),
@@ -108,43 +99,58 @@ def create_app(
     for operation in REGISTRY:
         endpoint = special.get(operation.input) or OperationEndpoint(operation, service)
         helpful = HelpfulEndpoint(endpoint, operation, service)
-        edge.add(operation.method, operation.path, helpful, operation.name, operation.context)
+        operations.add(operation.method, operation.path, helpful, operation.name, operation.context)
+    app = make_application(operations, authentication, *limits, lifespan)
+    app.router.routes += [*service_routes(host, authentication).routes, *documentation_routes(settings).routes]
     if add_console is not None:
-        edge.add_late(CONSOLE_SEGMENTS, partial(add_console, ApiParts(host, edge, authentication, streams)))
-    if host.tracing is None:
-        return edge
-    from baton.api.trace_continuation import TraceContinuation  # imported only where it is wanted
+        parts = ApiParts(host, operations, authentication, streams)
+        app.router.routes.append(LateRoutes(CONSOLE_SEGMENTS, "console", partial(add_console, parts)))
+    if host.tracing is not None:
+        from baton.api.trace_continuation import TraceContinuation  # imported only where it is wanted
 
-    return TraceContinuation(edge)
+        app.add_middleware(TraceContinuation)
+    return app
 
 
-def metrics(host: ServiceHost) -> Endpoint:
+def service_routes(host: ServiceHost, authentication: Authentication) -> APIRouter:
+    """Return the routes of the service itself, which need no principal."""
+    router = APIRouter()
+    router.add_api_route("/health", health, name="health")
+    router.add_api_route("/readyz", readiness(host), name="readyz")
+    router.add_api_route("/metrics", metrics(host), name="metrics")
+    router.add_api_route("/refusals/{code}", refusal_page, name="refusals")
+    router.add_api_route(METADATA_PATH, authentication.metadata(""), name="protected_resource")
+    router.add_api_route(f"{METADATA_PATH}/mcp", authentication.metadata("/mcp"), name="protected_resource_mcp")
+    return router
+
+
+def metrics(host: ServiceHost) -> Callable[[], Awaitable[Response]]:
     """Return the endpoint of what Prometheus collects."""
 
-    async def endpoint(request: Request, caller: Caller) -> Response:
+    async def endpoint() -> Response:
         with suppress(Exception):  # the gauges of the processes need the database, the rest does not
             async with asyncio.timeout(2):
                 observe_processes(*await host.fellow_processes())
-        return Response(200, generate_latest(), content_type=CONTENT_TYPE_LATEST.encode())
+        return Response(generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     return endpoint
 
 
-async def health(request: Request, caller: Caller) -> Response:
+async def health() -> Response:
     """Answer that the process is alive."""
-    return Response(200, b'{"status":"ok"}')
+    return Response(b'{"status":"ok"}', media_type="application/json")
 
 
-def readiness(host: ServiceHost) -> Endpoint:
+def readiness(host: ServiceHost) -> Callable[[], Awaitable[Response]]:
     """Return the endpoint that is ready when the database answers, projections are built and permits were settled once.
     Faults of other processes are listed and do not make this one unready. Every answer names what writes can reach."""
     settled = False
     actuation = actuation_of(host.settings.control_routes, host.settings.control_writes_enabled).value
 
     def answer(code: int, **members: Any) -> Response:
-        return Response(code, orjson.dumps({**members, "actuation": actuation}))
+        return Response(orjson.dumps({**members, "actuation": actuation}), code, media_type="application/json")
 
-    async def endpoint(request: Request, caller: Caller) -> Response:
+    async def endpoint() -> Response:
         nonlocal settled
         try:
             async with asyncio.timeout(2):

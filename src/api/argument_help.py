@@ -10,11 +10,13 @@ from pydantic import ValidationError
 
 from baton.api.errors import NeededField, RequestValidationError
 from baton.api.http import Endpoint, Request, Response
+from baton.api.schemas import input_form
 from baton.application.caller import Caller
 from baton.application.service import Service
 from baton.domain.kernel import Aggregate
 from baton.domain.registry import Operation
 from baton.domain.shared.field_meanings import meaning_of
+from baton.domain.shared.json_schema import name_in
 from baton.domain.shared.naming import name_field, referred_aggregate
 from baton.domain.shared.refusals import Refusal
 
@@ -65,7 +67,7 @@ def _needed_fields(operation: Operation) -> Iterator[NeededField]:
     if operation.target is not None:
         label = operation.aggregate.label if operation.aggregate is not None else "record"
         yield NeededField(name=operation.target, type="uuid", description=f"The id of the {label}.")
-    schema = operation.input.model_json_schema()
+    schema = input_form(operation)
     for name in schema.get("required", ()):
         form = schema["properties"][name]
         meaning = form.get("description") or meaning_of(name, operation.input.__name__)
@@ -75,7 +77,7 @@ def _needed_fields(operation: Operation) -> Iterator[NeededField]:
 def type_name(form: dict[str, Any], schema: dict[str, Any]) -> str:
     """Return the name of a field's type: its format, or what kind of JSON value it is."""
     if "$ref" in form:
-        return type_name(schema["$defs"][form["$ref"].rsplit("/", 1)[-1]], schema)
+        return type_name(schema["$defs"][name_in(form["$ref"])], schema)
     if options := form.get("anyOf") or form.get("oneOf"):
         return " or ".join(dict.fromkeys(type_name(option, schema) for option in options))
     return str(form.get("format") or form.get("type") or "any")

@@ -1,11 +1,13 @@
 """Authentication of requests: by bearer token where tokens are required, by a header in development."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from uuid import UUID
 
 import orjson
+from fastapi import Request, Response
 
-from baton.api.http import Endpoint, Request, Response, Scope, header
+from baton.api.http import Scope, header
 from baton.api.origins import OriginRule
 from baton.api.parsing import uuid_from
 from baton.application.caller import Caller
@@ -31,7 +33,7 @@ class Authentication:
         self._registry = registry
         self._client_ids = {one.issuer: one.public_client_id for one in settings.identity_providers if one.public_client_id}
         self._required = settings.tokens_required
-        self._cached = b"no-store" if settings.public_base_url is None else b"public, max-age=300"
+        self._cached = "no-store" if settings.public_base_url is None else "public, max-age=300"
         self.origins = OriginRule(settings, tokens_required=self._required, any_host=any_host)
 
     def is_open(self, path: str) -> bool:
@@ -53,7 +55,7 @@ class Authentication:
         claims = TokenClaims(principal.issuer, principal.claims)
         return Caller(principal.principal_id, surface_id, correlation_id, expires_at=principal.expires_at, claims=claims)
 
-    def metadata(self, suffix: str) -> Endpoint:
+    def metadata(self, suffix: str) -> Callable[[Request], Awaitable[Response]]:
         """Return the endpoint of the protected-resource metadata document."""
         audiences = self._registry.audiences()
         document = {
@@ -68,9 +70,9 @@ class Authentication:
             **({"public_client_ids": self._client_ids} if self._client_ids else {}),
         }
 
-        async def endpoint(request: Request, caller: Caller) -> Response:
+        async def endpoint(request: Request) -> Response:
             body = orjson.dumps({"resource": self.origins.base_url(request.scope) + suffix, **document})
-            return Response(200, body, [(b"cache-control", self._cached)])
+            return Response(body, headers={"Cache-Control": self._cached}, media_type="application/json")
 
         return endpoint
 

@@ -3,7 +3,7 @@
 import asyncio
 import zlib
 
-from baton.api.http import Response
+from baton.api.http import Headers
 
 SMALLEST = 1024  # bytes; what is smaller is not worth it
 LONG = 64 * 1024  # bytes; what is longer is compressed in a thread
@@ -27,15 +27,15 @@ def gzip_bytes(content: bytes) -> bytes:
     return compressor.compress(content) + compressor.flush()
 
 
-async def compress(response: Response, accept_encoding: str | None) -> None:
-    """Compress the body of a whole answer, where that is worth it; a stream, and what is compressed, stays as it is."""
-    encoded = any(name == b"content-encoding" for name, _ in response.headers)
-    if encoded or response.stream is not None or len(response.body) <= SMALLEST:
-        return
-    if not response.content_type.startswith(TEXTS) and not response.content_type.endswith(b"+json"):
-        return
-    response.headers.append((b"vary", b"accept-encoding"))
-    if accepts_gzip(accept_encoding):
-        long = len(response.body) > LONG
-        response.body = await asyncio.to_thread(gzip_bytes, response.body) if long else gzip_bytes(response.body)
-        response.headers.append((b"content-encoding", b"gzip"))
+async def compress(body: bytes, headers: Headers, accept_encoding: str | None) -> bytes:
+    """Return the body of a whole answer, compressed where that is worth it, which its headers then say."""
+    if len(body) <= SMALLEST or any(name == b"content-encoding" for name, _ in headers):
+        return body
+    content_type = next((value for name, value in headers if name == b"content-type"), b"")
+    if not content_type.startswith(TEXTS) and not content_type.endswith(b"+json"):
+        return body
+    headers.append((b"vary", b"accept-encoding"))
+    if not accepts_gzip(accept_encoding):
+        return body
+    headers.append((b"content-encoding", b"gzip"))
+    return await asyncio.to_thread(gzip_bytes, body) if len(body) > LONG else gzip_bytes(body)

@@ -2,26 +2,25 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
 
 from baton.api.compression import accepts_gzip, gzip_bytes
-from baton.api.edge import Edge
-from baton.api.http import Request, Response
 from baton.api.pages import page_headers
-from baton.application.caller import Caller
 from baton.application.identity import IdentityProvider
 from baton.application.settings import Settings
 from baton.domain.trust.surface import SYSTEM_HTTP
 
 ASSETS = {
-    "swagger-ui.css": b"text/css; charset=utf-8",
-    "swagger-ui-bundle.js": b"text/javascript; charset=utf-8",
-    "favicon-32x32.png": b"image/png",
+    "swagger-ui.css": "text/css; charset=utf-8",
+    "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+    "favicon-32x32.png": "image/png",
 }  # The files of Swagger UI, which the package fastapi-swagger brings.
 REDIRECT_PATH = "/docs/oauth2-redirect"
 PAGE = """<!doctype html>
@@ -78,50 +77,56 @@ class StoredFile:
     """A file that the first request has made, in a thread, and that is then served whole, with its tag, and compressed where
     the client takes that."""
 
-    def __init__(self, make: Callable[[], bytes], content_type: bytes) -> None:
+    def __init__(self, make: Callable[[], bytes], content_type: str) -> None:
         self._make = make
         self._content_type = content_type
-        self._made: asyncio.Task[tuple[bytes, bytes, bytes]] | None = None
+        self._made: asyncio.Task[tuple[bytes, bytes, str]] | None = None
 
-    async def __call__(self, request: Request, caller: Caller) -> Response:
+    async def answer(self, request: Request) -> Response:
         if self._made is None:
             self._made = asyncio.create_task(asyncio.to_thread(self._encode))
         content, compressed, tag = await asyncio.shield(self._made)
-        headers = [(b"etag", tag), (b"cache-control", b"no-cache")]
-        if tag.decode() in (request.header(b"if-none-match") or ""):
-            return Response(304, headers=headers)
-        if compressed and accepts_gzip(request.header(b"accept-encoding")):
-            headers += [(b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]
-            return Response(200, compressed, headers, self._content_type)
-        return Response(200, content, headers, self._content_type)
+        headers = {"ETag": tag, "Cache-Control": "no-cache"}
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        headers["Content-Type"] = self._content_type
+        if compressed and accepts_gzip(request.headers.get("accept-encoding")):
+            return Response(compressed, headers={**headers, "Content-Encoding": "gzip", "Vary": "accept-encoding"})
+        return Response(content, headers=headers)
 
-    def _encode(self) -> tuple[bytes, bytes, bytes]:
+    def _encode(self) -> tuple[bytes, bytes, str]:
         content = self._make()
-        tag = b'W/"%b"' % hashlib.sha256(content).hexdigest()[:32].encode()
-        return content, b"" if self._content_type == b"image/png" else gzip_bytes(content), tag
+        tag = f'W/"{hashlib.sha256(content).hexdigest()[:32]}"'
+        return content, b"" if self._content_type == "image/png" else gzip_bytes(content), tag
 
 
-class Documentation:
-    """The documents and pages of the service about itself."""
+def documentation_routes(settings: Settings) -> APIRouter:
+    """Return the routes of the documents and pages of the service about itself; all are open, and say nothing of records."""
+    router = APIRouter()
+    document = StoredFile(lambda: served_document(settings), "application/json")
+    router.add_api_route("/openapi.json", document.answer, name="openapi")
+    provider = sign_in_provider(settings)
+    page = PAGE % {"redirect": REDIRECT_PATH, "sign_in": script_json(sign_in_options(provider))}
+    asked = [origin_of(provider.token_url)] if provider is not None and provider.token_url is not None else []
+    headers = page_headers(page, connect=asked, own_files=True)
+    # The page of the provider stands between both pages of this service, and would lose its opener by the header of others.
+    docs = HTMLResponse(page, headers={**headers, "Cross-Origin-Opener-Policy": "same-origin-allow-popups"})
+    redirect_headers = {k: v for k, v in page_headers(REDIRECT_PAGE).items() if k != "Cross-Origin-Opener-Policy"}
+    redirect = HTMLResponse(REDIRECT_PAGE, headers=redirect_headers)
+    router.add_api_route("/docs", always(docs), name="docs")
+    router.add_api_route(REDIRECT_PATH, always(redirect), name="docs")
+    for name, content_type in ASSETS.items():
+        router.add_api_route(f"/docs/{name}", StoredFile(asset_reader(name), content_type).answer, name="docs")
+    return router
 
-    def __init__(self, settings: Settings) -> None:
-        self._document = StoredFile(lambda: served_document(settings), b"application/json")
-        provider = sign_in_provider(settings)
-        page = PAGE % {"redirect": REDIRECT_PATH, "sign_in": script_json(sign_in_options(provider))}
-        asked = [origin_of(provider.token_url)] if provider is not None and provider.token_url is not None else []
-        headers = page_headers(page, connect=asked, own_files=True)
-        self._page = html_response(page, {**headers, "Cross-Origin-Opener-Policy": "same-origin-allow-popups"})
-        # The page of the provider stands between both pages of this service, and would lose its opener by that header.
-        redirect_headers = {k: v for k, v in page_headers(REDIRECT_PAGE).items() if k != "Cross-Origin-Opener-Policy"}
-        self._redirect = html_response(REDIRECT_PAGE, redirect_headers)
 
-    def route(self, edge: Edge) -> None:
-        """Route every document and page; all are open, and say nothing about what is recorded."""
-        edge.add("GET", "/openapi.json", self._document, "openapi", open=True)
-        edge.add("GET", "/docs", self._page, "docs", open=True)
-        edge.add("GET", REDIRECT_PATH, self._redirect, "docs", open=True)
-        for name, content_type in ASSETS.items():
-            edge.add("GET", f"/docs/{name}", StoredFile(asset_reader(name), content_type), "docs", open=True)
+def always(page: Response) -> Callable[[], Awaitable[Response]]:
+    """Return the endpoint of a page that is always the same."""
+
+    async def endpoint() -> Response:
+        return page
+
+    return endpoint
 
 
 def served_document(settings: Settings) -> bytes:
@@ -175,13 +180,3 @@ def origin_of(url: str) -> str:
     """Return scheme, host and port of a URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
-
-
-def html_response(page: str, headers: dict[str, str]) -> Any:
-    """Return the endpoint of a page that is always the same."""
-    encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-
-    async def endpoint(request: Request, caller: Caller) -> Response:
-        return Response(200, page.encode(), list(encoded), content_type=b"text/html; charset=utf-8")
-
-    return endpoint

@@ -1,19 +1,22 @@
-"""The ASGI application: correlation id, origin and size checks, routing, authentication, errors and counts.
-Paths are matched segment by segment, so hundreds of routes cost as much as one."""
+"""The FastAPI application, and the edge around it: correlation id, origin and size checks, refusals, compression, counts of
+every route; and the tree of the operations, whose paths are matched by segments, so that hundreds cost as much as one."""
 
 import asyncio
 import errno
 import time
-import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 from uuid import UUID
 
+import fastapi
 import orjson
 import structlog
 import uuid_utils.compat
+from fastapi import APIRouter, FastAPI
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match, Route
 
 from baton.api.authentication import Authentication, challenge
 from baton.api.compression import compress
@@ -26,7 +29,19 @@ from baton.api.errors import (
     error_body,
     refusal_meaning,
 )
-from baton.api.http import ClientDisconnected, Endpoint, Receive, Request, Response, Scope, Send, header, too_large
+from baton.api.http import (
+    STANDARD_HEADERS,
+    ClientDisconnected,
+    Endpoint,
+    Headers,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    header,
+    too_large,
+)
 from baton.api.metrics import observe
 from baton.application.caller import Caller
 from baton.application.ports import StoreUnavailableError
@@ -45,7 +60,6 @@ LAST_RESORT = (
 NOTHING_HERE = "There is nothing at this path; /docs lists every operation."
 
 E = TypeVar("E")
-Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 
 
 @dataclass
@@ -97,37 +111,38 @@ class Routes(Generic[E]):
                 yield reached, [segment, *values]
 
 
-class LateRoutes:
-    """Routes that are added, in a thread, when the first of them is asked for."""
+class OperationRoutes(BaseRoute):
+    """The one tree of all operations, which the application mounts as a route; each request for one needs a caller."""
 
-    def __init__(self, add: Callable[[], None]) -> None:
-        self._add = add
-        self._added: asyncio.Future[None] | None = None
-
-    async def be_added(self) -> None:
-        if self._added is None:
-            self._added = asyncio.ensure_future(asyncio.to_thread(self._add))
-        await asyncio.shield(self._added)
-
-
-class Edge:
-    """The ASGI application; its lifespan is that of the service."""
-
-    def __init__(self, lifespan: Lifespan, authentication: Authentication, max_body: int, stopping: asyncio.Event) -> None:
-        self._lifespan = lifespan
+    def __init__(self, authentication: Authentication, max_body: int, stopping: asyncio.Event) -> None:
         self._authentication = authentication
         self._max_body = max_body
         self._stopping = stopping
-        self._routes: Routes[tuple[Endpoint, str, str, bool]] = Routes()
-        self._late: dict[str, LateRoutes] = {}
+        self._routes: Routes[tuple[Endpoint, str, str]] = Routes()
 
-    def add(self, method: str, path: str, endpoint: Endpoint, name: str, context: str = "edge", open: bool = False) -> None:
-        """Route an endpoint; an open one needs no principal."""
-        self._routes.add(method, path, (endpoint, name, context, open))
+    def add(self, method: str, path: str, endpoint: Endpoint, name: str, context: str = "edge") -> None:
+        """Route an endpoint."""
+        self._routes.add(method, path, (endpoint, name, context))
 
-    def add_late(self, first_segments: Collection[str], add: Callable[[], None]) -> None:
-        """Have everything whose path begins with one of these segments routed when it is first asked for."""
-        self._late |= dict.fromkeys(first_segments, LateRoutes(add))
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match = self._routes.match(scope["method"], scope["path"])
+        if not isinstance(match, tuple):
+            return (Match.PARTIAL if match else Match.NONE), {}
+        (endpoint, name, context), values = match
+        return Match.FULL, {"endpoint": endpoint, "path_params": values, "operation": name, "context": context}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if "operation" not in scope:
+            raise HTTPException(405)
+        caller = await self._authentication.caller(scope, scope["correlation_id"])
+        request = Request(scope, receive, scope["path_params"], self._max_body, self._stopping)
+        response: Response = await scope["endpoint"](request, caller)
+        await response.send(send)
+
+    def methods_at(self, scope: Scope) -> frozenset[str]:
+        """Return the methods of a path that takes another one than is asked for."""
+        match = self._routes.match(scope["method"], scope["path"])
+        return frozenset() if isinstance(match, tuple) else match
 
     async def answer(
         self, method: str, path: str, query: bytes, headers: Mapping[str, str], body: bytes, caller: Caller
@@ -144,76 +159,183 @@ class Edge:
             match = self._routes.match(method, path)
             if not isinstance(match, tuple):
                 raise RouteNotFoundError(NOTHING_HERE)
-            (endpoint, _, context, _), values = match
+            (endpoint, _, context), values = match
             return await endpoint(Request(scope, receive, values, self._max_body, self._stopping), caller)
         except Exception as error:
             return refusal_response(error, context, caller.correlation_id, scope)
 
+
+class LateRoutes(BaseRoute):
+    """Routes below some first segments of paths, which are added to a router, in a thread, when the first is asked for."""
+
+    def __init__(self, first_segments: Collection[str], context: str, add: Callable[[APIRouter], None]) -> None:
+        self._first_segments = frozenset(first_segments)
+        self._context = context
+        self._add = add
+        self._router = APIRouter(redirect_slashes=False)
+        self._added: asyncio.Future[None] | None = None
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        first: str = scope["path"][1:].partition("/")[0]
+        return (Match.FULL, {"context": self._context}) if first in self._first_segments else (Match.NONE, {})
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._added is None:
+            self._added = asyncio.ensure_future(asyncio.to_thread(self._add, self._router))
+        await asyncio.shield(self._added)
+        await self._router(scope, receive, send)
+
+    def methods_at(self, scope: Scope) -> frozenset[str]:
+        """Return the methods that a path takes."""
+        return methods_at(self._router.routes, scope)
+
+
+def methods_at(routes: Iterable[BaseRoute], scope: Scope) -> frozenset[str]:
+    """Return the methods that a path takes by any of these routes."""
+    found: set[str] = set()
+    for route in routes:
+        if isinstance(route, OperationRoutes | LateRoutes):
+            found |= route.methods_at(scope) if route.matches(scope)[0] is not Match.NONE else set()
+        elif isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE:
+            found |= route.methods or set()
+    return frozenset(found)
+
+
+def make_application(
+    operations: OperationRoutes,
+    authentication: Authentication,
+    max_body: int,
+    stopping: asyncio.Event,
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
+) -> FastAPI:
+    """Return a FastAPI application that mounts the tree of operations, inside the edge."""
+
+    async def refuse_unrouted(request: Any, error: Exception) -> NoReturn:
+        """Raise the refusal of a path, or of a method, that no route has."""
+        scope = request.scope
+        scope["route"], scope["context"] = None, "edge"
+        if isinstance(error, HTTPException) and error.status_code == 405 and not authentication.is_open(scope["path"]):
+            raise method_not_allowed(scope["method"], methods_at(app.routes, scope))
+        if not authentication.is_open(scope["path"]):
+            await authentication.caller(scope, scope["correlation_id"])
+        raise RouteNotFoundError(NOTHING_HERE)
+
+    app = FastAPI(
+        openapi_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        exception_handlers={HTTPException: refuse_unrouted},
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    app.add_middleware(Edge, authentication=authentication, max_body=max_body, stopping=stopping)
+    app.router.routes.append(operations)
+    return app
+
+
+def serve(endpoint: Endpoint, max_body: int, stopping: asyncio.Event) -> Callable[..., Any]:
+    """Return an endpoint that needs no principal, as FastAPI takes it."""
+
+    async def answer(request: fastapi.Request) -> fastapi.Response:
+        scope = request.scope
+        received = Request(scope, request.receive, scope["path_params"], max_body, stopping)
+        return EndpointResponse(await endpoint(received, Caller(NIL, NIL, scope["correlation_id"])))
+
+    return answer
+
+
+class EndpointResponse(fastapi.Response):
+    """The response of an endpoint, as FastAPI takes it."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(status_code=response.status)
+        self._response = response
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
+        await self._response.send(send)
+
+
+class Edge:
+    """The middleware around every route: correlation id, checks of origin and size, refusals, compression and counts."""
+
+    def __init__(self, app: Any, authentication: Authentication, max_body: int, stopping: asyncio.Event) -> None:
+        self._app = app
+        self._authentication = authentication
+        self._max_body = max_body
+        self._stopping = stopping
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
             return
-        started = time.perf_counter()
-        correlation_id = correlation_of(scope)
-        name, context = "unrouted", "edge"
+        correlation_id = scope["correlation_id"] = correlation_of(scope)
+        answer = OutgoingResponse(scope, send, self._stopping)
         try:
             if self._stopping.is_set():
                 raise stopping_error()
             self._authentication.origins.check(scope)
             self._check_size(scope)
-            path: str = scope["path"]
-            if (late := self._late.get(path[1:].partition("/")[0])) is not None:
-                await late.be_added()
-            match = self._routes.match(scope["method"], path)
-            if isinstance(match, tuple):
-                (endpoint, name, context, open), values = match
-                caller = Caller(NIL, NIL, correlation_id)
-                if not open:
-                    caller = await self._authentication.caller(scope, correlation_id)
-                response = await endpoint(Request(scope, receive, values, self._max_body, self._stopping), caller)
-            elif self._authentication.is_open(path):
-                raise RouteNotFoundError(NOTHING_HERE)
-            elif match:
-                response = method_not_allowed(scope, match, correlation_id)
-            else:
-                await self._authentication.caller(scope, correlation_id)
-                raise RouteNotFoundError(NOTHING_HERE)
+            await self._app(scope, receive, answer.send)
+            return
         except ClientDisconnected:
             return
         except asyncio.CancelledError:
-            if not self._stopping.is_set():
+            if answer.has_begun or not self._stopping.is_set():
                 raise
-            response = response_to(stopping_error(), context, correlation_id, scope)
+            failure: Exception = stopping_error()
         except Exception as error:
-            response = refusal_response(error, context, correlation_id, scope)
-        await compress(response, header(scope, b"accept-encoding"))
-        if self._stopping.is_set():
-            response.headers.append((b"connection", b"close"))
-        response.headers.append((b"x-correlation-id", str(correlation_id).encode()))
-        observe(name, response.status, time.perf_counter() - started)
+            failure = error
         try:
-            await response.send(send)
+            if answer.has_begun:
+                log_failure(failure, correlation_id)
+            else:
+                await refusal_response(failure, scope.get("context", "edge"), correlation_id, scope).send(answer.send)
         except Exception as error:
             log_failure(error, correlation_id)
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        """Open the service, report it, and close it when the server shuts down."""
-        phase = "startup"
-        await receive()
-        try:
-            async with self._lifespan():
-                await send({"type": "lifespan.startup.complete"})
-                phase = "shutdown"
-                await receive()
-        except BaseException:
-            await send({"type": f"lifespan.{phase}.failed", "message": traceback.format_exc()})
-            raise
-        await send({"type": "lifespan.shutdown.complete"})
 
     def _check_size(self, scope: Scope) -> None:
         length = header(scope, b"content-length") or ""
         if length.isdigit() and int(length) > self._max_body:
             raise too_large(self._max_body)
+
+
+class OutgoingResponse:
+    """The answer to a request on its way out: its head waits for the first part of its body, and is completed by it."""
+
+    def __init__(self, scope: Scope, send: Send, stopping: asyncio.Event) -> None:
+        self._scope = scope
+        self._send = send
+        self._stopping = stopping
+        self._started = time.perf_counter()
+        self._head: MutableMapping[str, Any] = {}
+        self.has_begun = False
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Send a message of the application."""
+        if message["type"] == "http.response.start":
+            self._head = message
+            return
+        if not self.has_begun:
+            status, headers, body = self._head["status"], list(self._head["headers"]), message.get("body", b"")
+            if not message.get("more_body"):
+                headers, body = await self._complete(status, headers, body)
+            headers += [*STANDARD_HEADERS, (b"x-correlation-id", str(self._scope["correlation_id"]).encode())]
+            if self._stopping.is_set():
+                headers.append((b"connection", b"close"))
+            route = self._scope.get("route")
+            name = self._scope.get("operation") or ("unrouted" if route is None else route.name)
+            observe(name, status, time.perf_counter() - self._started)
+            self.has_begun = True
+            await self._send({"type": "http.response.start", "status": status, "headers": headers})
+            message = {**message, "body": body}
+        await self._send(message)
+
+    async def _complete(self, status: int, headers: Headers, body: bytes) -> tuple[Headers, bytes]:
+        """Return the headers and the body of a whole answer, compressed where that is worth it."""
+        body = await compress(body, headers, header(self._scope, b"accept-encoding"))
+        headers = [one for one in headers if one[0] != b"content-length"]
+        if body or status not in (204, 304):
+            headers.append((b"content-length", b"%d" % len(body)))
+        return headers, body
 
 
 def correlation_of(scope: Scope) -> UUID:
@@ -261,14 +383,14 @@ def response_to(refusal: Refusal, context: str, correlation_id: UUID, scope: Sco
     headers = [(b"www-authenticate", challenge(refusal, scope))] if refusal.status == 401 else []
     if refusal.status == 503 or isinstance(refusal, IdempotencyClaimLostError):
         headers.append((b"retry-after", b"5" if refusal.status == 503 else b"1"))
+    if isinstance(refusal, MethodNotAllowedError):
+        headers.append((b"allow", ", ".join(refusal.methods).encode()))
     body = orjson.dumps(error_body(refusal, context, correlation_id))
     return Response(refusal.status, body, headers, content_type=PROBLEM)
 
 
-def method_not_allowed(scope: Scope, methods: frozenset[str], correlation_id: UUID) -> Response:
-    """Return the 405 response, which lists the methods that the path has."""
-    allow = ", ".join(sorted(methods))
-    refusal = MethodNotAllowedError(f"This path takes {allow}, not {scope['method']}.")
-    response = response_to(refusal, "edge", correlation_id, scope)
-    response.headers.append((b"allow", allow.encode()))
-    return response
+def method_not_allowed(method: str, methods: frozenset[str]) -> MethodNotAllowedError:
+    """Return the refusal of a method, which lists the methods that the path has."""
+    refusal = MethodNotAllowedError(f"This path takes {', '.join(sorted(methods))}, not {method}.")
+    refusal.methods = sorted(methods)
+    return refusal

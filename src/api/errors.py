@@ -103,6 +103,8 @@ class RouteNotFoundError(Refusal, status=404):
 class MethodNotAllowedError(Refusal, status=405):
     """This path exists but does not take this method."""
 
+    methods: Sequence[str] = ()
+
 
 class RepeatedHeaderError(Refusal, status=400):
     """A header that may stand once stands more often."""

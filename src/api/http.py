@@ -99,16 +99,13 @@ class Response:
     release: Callable[[], None] = lambda: None  # called once when a stream has ended, normally or not
 
     async def send(self, send: Send) -> None:
-        headers = [*self.headers, *STANDARD_HEADERS]
+        """Send the response; the edge completes its headers."""
         if self.stream is None:
-            if self.body or self.status not in (204, 304):
-                headers.append((b"content-length", str(len(self.body)).encode()))
-            if self.body:
-                headers.append((b"content-type", self.content_type))
+            headers = [*self.headers, (b"content-type", self.content_type)] if self.body else self.headers
             await send({"type": "http.response.start", "status": self.status, "headers": headers})
             await send({"type": "http.response.body", "body": self.body})
             return
-        headers += [(b"content-type", self.content_type), (b"cache-control", b"no-store")]
+        headers = [*self.headers, (b"content-type", self.content_type), (b"cache-control", b"no-store")]
         try:
             await send({"type": "http.response.start", "status": self.status, "headers": headers})
             async with aclosing(self.stream) as chunks:

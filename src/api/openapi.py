@@ -8,13 +8,14 @@ from typing import Any
 import baton
 from baton.api.parsing import MAX_KEY_LENGTH
 from baton.api.refusal_catalogue import ALWAYS_POSSIBLE, STREAMS, possible_refusals, refusal_catalogue
-from baton.api.schemas import PREFIX, Forms, Schema, generate_forms, reachable
+from baton.api.schemas import Forms, generate_forms
 from baton.api.service_paths import SERVICE_PATHS, SERVICE_TAG
 from baton.domain.conduct.views import StreamProcedureConduct
 from baton.domain.registry import Operation, Registry
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.examples import fill
 from baton.domain.shared.field_meanings import describe
+from baton.domain.shared.json_schema import COMPONENTS, Schema, reachable
 from baton.domain.shared.sources import operation_source
 from baton.domain.trust.policy import approvable_commands
 from baton.domain.views.event_log import StreamEvents
@@ -143,7 +144,7 @@ def operation_entry(operation: Operation, forms: Forms) -> Schema:
         "x-refusals": [refusal.__name__ for refusal in possible_refusals(operation) if refusal not in ALWAYS_POSSIBLE],
     }
     if operation.has_body:
-        content: Schema = {"schema": {"$ref": PREFIX + request_name(operation)}}
+        content: Schema = {"schema": {"$ref": COMPONENTS + request_name(operation)}}
         if operation.example is not None:
             content["example"] = {name: part for name, part in example.items() if name in body_members(operation, form)}
         needed = bool(set(form.get("required", ())) & body_members(operation, form).keys())
@@ -281,19 +282,19 @@ def accepted_response(operation: Operation, form: Schema) -> Schema:
     """Return the response with status 202 of a command that begins long work, which may be proposed like any other."""
     description = "Accepted and still running."
     if operation.command_name in approvable_commands():
-        form, description = {"anyOf": [form, {"$ref": f"{PREFIX}Proposed"}]}, f"Accepted and still running. {PROPOSED}"
+        form, description = {"anyOf": [form, {"$ref": f"{COMPONENTS}Proposed"}]}, f"Accepted and still running. {PROPOSED}"
     return {"description": description, "headers": command_headers(), "content": {JSON: {"schema": form}}}
 
 
 def proposed_response() -> Schema:
     """Return the response to a command that its caller holds only with approval."""
-    content = {JSON: {"schema": {"$ref": f"{PREFIX}Proposed"}}}
+    content = {JSON: {"schema": {"$ref": f"{COMPONENTS}Proposed"}}}
     return {"description": PROPOSED, "headers": command_headers(), "content": content}
 
 
 def dry_run_response(answer: Schema | None) -> Schema:
     """Return the response with status 200 of a command: that of a dry run, and its own answer where that has this status."""
-    dry_run = {"$ref": f"{PREFIX}DryRun"}
+    dry_run = {"$ref": f"{COMPONENTS}DryRun"}
     headers = {**command_headers(), **header_references("Preference-Applied")}
     if answer is None:
         return {"description": "What a dry run found.", "headers": headers, "content": {JSON: {"schema": dry_run}}}
@@ -314,7 +315,7 @@ def header_references(*names: str) -> Schema:
 def refused_response(status: int, meaning: str) -> Schema:
     """Return the response that every operation refuses with by this status."""
     headers = header_references("Baton-Version", "X-Correlation-Id", *EXTRA_HEADERS.get(status, ()))
-    return {"description": meaning, "headers": headers, "content": {PROBLEM: {"schema": {"$ref": f"{PREFIX}Problem"}}}}
+    return {"description": meaning, "headers": headers, "content": {PROBLEM: {"schema": {"$ref": f"{COMPONENTS}Problem"}}}}
 
 
 def refusal_entries(registry: Registry) -> Schema:

@@ -4,17 +4,17 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from html import escape
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
+from fastapi import Header, Response
+from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
 from baton.api import errors
-from baton.api.http import Request, Response
 from baton.api.origins import ForeignRequestError
 from baton.api.pages import page_headers
 from baton.application import identity
-from baton.application.caller import Caller
 from baton.application.ports import StoreUnavailableError
 from baton.domain.conduct.views import StreamProcedureConduct
 from baton.domain.registry import REGISTRY, Operation, Registry, snake_case
@@ -125,16 +125,15 @@ def subclasses(refusal: type[Refusal]) -> Iterator[type[Refusal]]:
         yield from subclasses(below)
 
 
-async def refusal_page(request: Request, caller: Caller) -> Response:
+async def refusal_page(code: str, accept: Annotated[str, Header()] = "") -> Response:
     """Answer `GET /refusals/{code}`: the page that the `type` of a problem leads to, as HTML or as JSON."""
-    entry = refusal_catalogue().get(request.path["code"])
+    entry = refusal_catalogue().get(code)
     if entry is None:
         raise RefusalCodeNotFoundError("No refusal has this code; it stands in the code of a problem.")
-    if "text/html" not in (request.header(b"accept") or ""):
-        return Response(200, orjson.dumps(entry.model_dump()), [(b"vary", b"accept")])
+    if "text/html" not in accept:
+        return Response(orjson.dumps(entry.model_dump()), headers={"Vary": "accept"}, media_type="application/json")
     page = html_page(entry)
-    headers = [(name.lower().encode(), value.encode()) for name, value in page_headers(page).items()]
-    return Response(200, page.encode(), [*headers, (b"vary", b"accept")], content_type=b"text/html; charset=utf-8")
+    return HTMLResponse(page, headers={**page_headers(page), "Vary": "accept"})
 
 
 STYLE = "body{font:16px/1.5 sans-serif;max-width:46em;margin:2em auto;padding:0 1em}dt{font-weight:600;margin-top:1em}"

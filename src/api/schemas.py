@@ -1,11 +1,12 @@
-"""JSON schemas of every input and answer, generated once a process and shared by everything that describes the service."""
+"""JSON schemas of every input and answer, made from their models for everything that shows a form or asks for one."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from baton.api.errors import Problem
@@ -13,13 +14,13 @@ from baton.domain.access.references import Reference
 from baton.domain.kernel import NamesOnRequest
 from baton.domain.registry import Operation, Registry
 from baton.domain.shared.dry_run import DryRun
+from baton.domain.shared.field_meanings import describe
+from baton.domain.shared.json_schema import COMPONENTS, Schema, is_reference, map_levels, name_in, reachable, references
 from baton.domain.shared.naming import with_name_members
 from baton.domain.trust.proposal import Proposed
 
-PREFIX = "#/components/schemas/"
 OUTPUT = "-Output"
 PAGE = re.compile(r"Page\[(\w+?)(?:Item|Row)?\]")
-Schema = dict[str, Any]
 
 
 class _ShortNames(GenerateJsonSchema):
@@ -33,13 +34,6 @@ class _ShortNames(GenerateJsonSchema):
         self._prioritized_defsref_choices[name] = [name]  # type: ignore[index,list-item]
         return name
 
-    def default_schema(self, schema: Any) -> Any:
-        """Return a schema without a default that is an object of members, which generators of clients cannot write."""
-        form = super().default_schema(schema)
-        if isinstance(form.get("default"), dict) and form["default"]:
-            del form["default"]
-        return form
-
 
 @dataclass(frozen=True)
 class Forms:
@@ -51,44 +45,59 @@ class Forms:
     components: Mapping[str, Schema]
 
 
+def model_schema(model: type[BaseModel]) -> Schema:
+    """Return the schema of a model; what it refers to is among its `$defs`."""
+    return model.model_json_schema(schema_generator=_ShortNames)
+
+
+def input_form(operation: Operation) -> Schema:
+    """Return the schema of an operation's input, without the fields that only the service may set."""
+    schema = model_schema(operation.input)
+    fields = {name: part for name, part in schema.get("properties", {}).items() if name not in operation.internal}
+    return {**schema, "properties": fields}
+
+
+@cache
+def input_schema(operation: Operation) -> Schema:
+    """Return the schema of an operation's input with the meaning of each field."""
+    schema: Schema = describe(input_form(operation))
+    return schema
+
+
 def generate_forms(registry: Registry) -> Forms:
     """Return the forms of every operation. A model that is written as it is read is one component; of another one, the
     form that is read has a name that ends with Input."""
     wanted: list[tuple[tuple[str, str], Any, TypeAdapter[Any]]] = []
     naming = {operation.name for operation in registry if issubclass(operation.input, NamesOnRequest)}
     for operation in registry:
-        wanted.append((("input", operation.name), "validation", TypeAdapter(operation.input)))
         for role, form in (("answer", operation.returns), ("accepted", operation.accepted)):
             if form is not None:
                 wanted.append(((role, operation.name), "serialization", TypeAdapter(form)))
     wanted += [
         (("common", one.__name__), "serialization", TypeAdapter(one)) for one in (Problem, DryRun, Reference, Proposed)
     ]
-    generated, definitions = TypeAdapter.json_schemas(wanted, ref_template=PREFIX + "{model}", schema_generator=_ShortNames)
+    generated, shared = TypeAdapter.json_schemas(wanted, schema_generator=_ShortNames)
+    definitions: dict[str, Schema] = shared["$defs"]
     answers = [schema for ((role, name), _), schema in generated.items() if role == "answer" and name in naming]
-    for name, schema in reachable(answers, definitions["$defs"]).items():
-        definitions["$defs"][name] = with_name_members(schema, {"$ref": PREFIX + Reference.__name__ + OUTPUT})
-    names = final_names(definitions["$defs"])
-    forms: dict[str, dict[str, Schema]] = {"input": {}, "answer": {}, "accepted": {}, "common": {}}
-    components = {names[name]: rename(schema, names) for name, schema in definitions["$defs"].items()}
+    for name, schema in reachable(answers, definitions).items():
+        definitions[name] = with_name_members(schema, {"$ref": COMPONENTS + Reference.__name__ + OUTPUT})
+    taken = {operation: input_form(operation) for operation in registry}
+    for schema in taken.values():
+        definitions |= schema.get("$defs", {})
+    names = final_names(definitions)
+    components = {names[name]: rename(schema, names) for name, schema in definitions.items()}
+    forms: dict[str, dict[str, Schema]] = {"answer": {}, "accepted": {}, "common": {}}
     for (role, name), schema in ((key, schema) for (key, _), schema in generated.items()):
         forms[role][name] = rename(schema, names)
-    inputs = {operation.name: input_form(operation, forms["input"][operation.name], components) for operation in registry}
+    inputs = {operation.name: rename(schema, names) for operation, schema in taken.items()}
     return Forms(inputs, forms["answer"], forms["accepted"], components)
-
-
-def input_form(operation: Operation, form: Schema, components: Mapping[str, Schema]) -> Schema:
-    """Return the schema of an operation's input itself, without the fields that only the service may set."""
-    own = components[form["$ref"].removeprefix(PREFIX)] if "$ref" in form else form
-    properties = {name: part for name, part in own.get("properties", {}).items() if name not in operation.internal}
-    return {**own, "properties": properties}
 
 
 def final_names(definitions: Mapping[str, Schema]) -> dict[str, str]:
     """Return the name of each definition in the document."""
     both = {name for name in definitions if name + OUTPUT in definitions}
     plain = {name: name.removesuffix(OUTPUT) for name in definitions}
-    unlike = {name for name in both if definitions[name] != rename(definitions[name + OUTPUT], plain)}
+    unlike = {name for name in both if rename(definitions[name], plain) != rename(definitions[name + OUTPUT], plain)}
     users = {name: {found.removesuffix(OUTPUT) for found in references(definitions[name])} for name in both}
     while spread := {name for name in both - unlike if users[name] & unlike}:  # what refers to two forms has two itself
         unlike |= spread
@@ -96,37 +105,11 @@ def final_names(definitions: Mapping[str, Schema]) -> dict[str, str]:
 
 
 def rename(schema: Any, names: Mapping[str, str]) -> Any:
-    """Return a schema with its references under other names."""
-    match schema:
-        case dict():
-            return {key: rename(part, names) for key, part in schema.items()}
-        case list():
-            return [rename(part, names) for part in schema]
-        case str() if schema.startswith(PREFIX):
-            name = schema.removeprefix(PREFIX)
-            return PREFIX + names.get(name, name)
-        case _:
-            return schema
+    """Return a schema that refers to components, under these names, and has no default that is an object with members, which
+    generators of clients cannot write."""
 
+    def refer(level: Schema) -> Schema:
+        parts = {key: part for key, part in level.items() if not (key == "default" and isinstance(part, dict) and part)}
+        return {key: COMPONENTS + names[name_in(part)] if is_reference(part) else part for key, part in parts.items()}
 
-def references(schema: Any) -> Iterator[str]:
-    """Yield the name of every component that a schema, or a document with schemas, refers to."""
-    match schema:
-        case dict():
-            for part in schema.values():
-                yield from references(part)
-        case list():
-            for part in schema:
-                yield from references(part)
-        case str() if schema.startswith(PREFIX):
-            yield schema.removeprefix(PREFIX)
-
-
-def reachable(roots: Any, components: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Return the components that something refers to, by whatever way, in the order of their names."""
-    found: set[str] = set()
-    pending = set(references(roots))
-    while pending:
-        found |= pending
-        pending = {name for one in pending for name in references(components[one])} - found
-    return {name: components[name] for name in sorted(found)}
+    return map_levels(schema, refer)

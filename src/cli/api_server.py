@@ -9,6 +9,7 @@ from typing import Any
 
 import uvicorn
 import uvloop
+from fastapi import APIRouter
 
 from baton.api.app import ApiParts, create_app
 from baton.api.connections import KEEP_ALIVE_SECONDS, timed_connection
@@ -56,12 +57,12 @@ def serve_api(settings: Settings, host: str, port: int, descriptor: int | None =
             refuse(*app.objections)
 
 
-def load_console(settings: Settings, parts: ApiParts) -> None:
+def load_console(settings: Settings, parts: ApiParts, router: APIRouter) -> None:
     """Add the console to the application; a process that is asked for no page does without its modules."""
     from baton.cli.doctor.own_examination import examine_process
     from baton.console.console import add_console
 
-    add_console(parts, examine=partial(examine_process, settings))
+    add_console(parts, router, examine=partial(examine_process, settings))
 
 
 class ApiServer(uvicorn.Server):

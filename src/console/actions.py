@@ -15,6 +15,7 @@ import orjson
 from baton.api.errors import RequestValidationError, RouteNotFoundError
 from baton.api.http import Request, Response
 from baton.api.parsing import refuse_nul
+from baton.api.schemas import input_schema
 from baton.client.refusals import ClientError, ProposedError
 from baton.console.display import href_of, words_of
 from baton.console.forms import (
@@ -28,7 +29,6 @@ from baton.console.forms import (
     change_rows,
     errors_by_place,
     flatten,
-    input_schema,
     read_fields,
 )
 from baton.console.in_process import REFUSALS, AnyRefusal, InProcessClient, entry_of, problem_of
@@ -121,7 +121,7 @@ class CommandForms:
         typed: Mapping[str, str],
     ) -> Response:
         operation = form.operation
-        client = InProcessClient.of(self._console.parts.edge, session.caller)
+        client = InProcessClient.of(self._console.parts.operations, session.caller)
         try:
             answer = await client.carry_out(client.session.call(entry_of(operation), arguments, key=typed.get(KEY) or None))
         except ProposedError as error:
@@ -134,7 +134,7 @@ class CommandForms:
         self, request: Request, session: ConsoleSession, form: FilledForm, arguments: Mapping[str, Any]
     ) -> Response:
         """Answer what a command would do, and give it not."""
-        client = InProcessClient.of(self._console.parts.edge, session.caller)
+        client = InProcessClient.of(self._console.parts.operations, session.caller)
         would = await client.carry_out(client.session.call(entry_of(form.operation), arguments, dry_run=True))
         events = [{"event": words_of(one.event_type), "stream": one.stream} for one in would.would]
         return await self._page(request, session, form.operation, form.typed, would=events)

@@ -8,10 +8,12 @@ from typing import Any
 from urllib.parse import unquote, urlencode
 from zoneinfo import ZoneInfo
 
+from fastapi import APIRouter
+
 from baton.api.app import ApiParts
-from baton.api.edge import Routes, as_refusal
+from baton.api.edge import Routes, as_refusal, serve
 from baton.api.errors import RouteNotFoundError
-from baton.api.http import ClientDisconnected, Receive, Request, Response
+from baton.api.http import ClientDisconnected, Endpoint, Receive, Request, Response
 from baton.api.parsing import refuse_nul
 from baton.application.caller import Caller
 from baton.application.identity import InvalidTokenError, UnauthenticatedError
@@ -44,21 +46,27 @@ class Console:
         for page in PAGES:
             self.pages.add("GET", page.path, page)
 
-    def add_routes(self) -> None:
-        """Route every page, the forms, the live stream and the files."""
-        add = self.shell.parts.edge.add
-        add("GET", "/", lead_to_console, "console_root", "console", open=True)
-        for page in PAGES:
-            add("GET", page.path, self.guard(PageEndpoint(self.shell, page)), f"console{page.path}", "console", open=True)
+    def add_routes(self, router: APIRouter) -> None:
+        """Route every page, the forms, the live stream and the files; a literal segment is preferred to a parameter."""
+        sign_in, actions = self.sign_in, self.actions
+        routes: list[tuple[str, str, str, Endpoint]] = [
+            ("GET", "/", "console_root", lead_to_console),
+            ("GET", "/console/live", "console_live", self.guard(self.stream)),
+            ("GET", "/console/do/{operation}", "console_form", self.guard(actions.show)),
+            ("POST", "/console/do/{operation}", "console_action", self.guard(actions.submit)),
+            ("GET", "/console/login", "console_login", sign_in.show),
+            ("POST", "/console/login", "console_login", sign_in.submit),
+            ("POST", "/console/logout", "console_logout", self.guard(sign_in.leave)),
+            ("GET", "/console/static/{name}", "console_static", serve_static),
+        ]
+        routes += [("GET", one.path, f"console{one.path}", self.guard(PageEndpoint(self.shell, one))) for one in PAGES]
         for (method, path), handler in PAGES.handlers.items():
-            add(method, path, self.guard(HandlerEndpoint(self.shell, handler)), f"console{path}", "console", open=True)
-        add("GET", "/console/live", self.guard(self.stream), "console_live", "console", open=True)
-        add("GET", "/console/do/{operation}", self.guard(self.actions.show), "console_form", "console", open=True)
-        add("POST", "/console/do/{operation}", self.guard(self.actions.submit), "console_action", "console", open=True)
-        add("GET", "/console/login", self.sign_in.show, "console_login", "console", open=True)
-        add("POST", "/console/login", self.sign_in.submit, "console_login", "console", open=True)
-        add("POST", "/console/logout", self.guard(self.sign_in.leave), "console_logout", "console", open=True)
-        add("GET", "/console/static/{name}", serve_static, "console_static", "console", open=True)
+            routes += [(method, path, f"console{path}", self.guard(HandlerEndpoint(self.shell, handler)))]
+        routes.sort(key=lambda route: [segment.startswith("{") for segment in route[1].split("/")])
+        host = self.shell.parts.host
+        limits = host.settings.max_request_body_size_bytes, host.service.stopping
+        for method, path, name, endpoint in routes:
+            router.add_api_route(path, serve(endpoint, *limits), methods=[method], name=name)
 
     def guard(self, endpoint: Any) -> Any:
         """Return an endpoint that knows who asks, and whose refusals are pages."""
@@ -183,8 +191,8 @@ async def lead_to_console(request: Request, caller: Caller) -> Response:
     return redirect("/console")
 
 
-def add_console(parts: ApiParts, examine: Examine | None = None) -> None:
-    """Add the console to an API application, with what examines the service where this process can."""
+def add_console(parts: ApiParts, router: APIRouter, examine: Examine | None = None) -> None:
+    """Add the routes of the console, with what examines the service where this process can."""
     from baton.console import pages  # noqa: F401  # every page declares itself
 
-    Console(ConsoleShell(parts, ZoneInfo(parts.host.settings.facility_time_zone), examine)).add_routes()
+    Console(ConsoleShell(parts, ZoneInfo(parts.host.settings.facility_time_zone), examine)).add_routes(router)

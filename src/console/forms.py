@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,8 +15,7 @@ from baton.api.errors import RequestValidationError
 from baton.console.display import words_of
 from baton.console.units import parse_quantity
 from baton.domain.kernel import Aggregate
-from baton.domain.registry import Operation
-from baton.domain.shared.field_meanings import describe
+from baton.domain.shared.json_schema import Schema, name_in
 from baton.domain.shared.logbooks import SHAPE
 from baton.domain.shared.naming import referred_aggregate
 from baton.domain.shared.units import UnitError
@@ -32,7 +30,6 @@ MISSING = object()
 EMPTY: tuple[Any, ...] = ("", False, [], {})
 OWN_KINDS = frozenset({"constant", "new_id"})
 """The kinds of field that fill themselves in."""
-Schema = dict[str, Any]
 Typed = Mapping[str, str]
 """What was typed, by the place of each field; several choices of one field stand on lines of their own."""
 
@@ -78,14 +75,6 @@ class FormField:
         return tuple(self.value.splitlines())
 
 
-@cache
-def input_schema(operation: Operation) -> Schema:
-    """Return the schema of an operation's input with the meaning of each field, made when its form is first asked for."""
-    schema: Schema = describe(operation.input.model_json_schema())
-    fields = {name: form for name, form in schema.get("properties", {}).items() if name not in operation.internal}
-    return {**schema, "properties": fields}
-
-
 @dataclass(frozen=True)
 class FormReader:
     """Reads schemas and what was typed into their fields, on the clock of the facility."""
@@ -112,7 +101,7 @@ class FormReader:
         own: Schema = {key: schema[key] for key in ("title", "description", "default", "unit") if key in schema}
         while True:
             if "$ref" in schema:
-                schema = self.components[schema["$ref"].rsplit("/", 1)[-1]]
+                schema = self.components[name_in(schema["$ref"])]
             elif len(schema.get("allOf", ())) == 1:
                 schema = schema["allOf"][0]
             elif "anyOf" in schema and any(one.get("type") == "null" for one in schema["anyOf"]):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from baton.api.edge import Edge
+from baton.api.edge import OperationRoutes
 from baton.application.caller import Caller
 from baton.client.exchanges import CallScript, ClientSession, Wait
 from baton.client.index import OPERATIONS, OperationEntry
@@ -25,15 +25,14 @@ PATIENCE_SECONDS = 5.0
 class InProcessClient:
     """Carries out exchanges as one caller."""
 
-    edge: Edge
+    operations: OperationRoutes
     caller: Caller
     session: ClientSession
 
     @classmethod
-    def of(cls, edge: Edge, caller: Caller, position: int = 0) -> "InProcessClient":
-        return cls(
-            edge, caller, ClientSession("the service", give_up_seconds=PATIENCE_SECONDS, position=position, answered=True)
-        )
+    def of(cls, operations: OperationRoutes, caller: Caller, position: int = 0) -> "InProcessClient":
+        session = ClientSession("the service", give_up_seconds=PATIENCE_SECONDS, position=position, answered=True)
+        return cls(operations, caller, session)
 
     async def carry_out(self, exchange: CallScript[T]) -> T:
         """Return the result of an exchange."""
@@ -52,7 +51,7 @@ class InProcessClient:
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         query = urlencode(request.query).encode()
-        response = await self.edge.answer(
+        response = await self.operations.answer(
             request.method, request.path, query, request.headers, request.body or b"", self.caller
         )
         headers = {name.decode(): value.decode() for name, value in response.headers}

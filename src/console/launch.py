@@ -14,11 +14,11 @@ from baton.client.exchanges import CallScript
 from baton.client.queue_items import bindings_in
 from baton.client.requests import HttpRequest
 from baton.console.display import href_of
-from baton.console.forms import Schema
 from baton.console.judgement import ClosedGate, Judgement, Remedy, closed_gate, gate_words, missing_grants
 from baton.console.launch_form import PHASE, Errors, GivenLaunch, LaunchShape, closed_by_fields, errors_of
 from baton.console.page_queries import PageQueries
 from baton.domain.kernel import NeededPermissions
+from baton.domain.shared.json_schema import Schema
 from baton.domain.shared.refusals import Refusal
 from baton.domain.start.registration import RegisterProcedureFromRecipe
 from baton.domain.start.run_start import PreflightRun, StartRun

@@ -7,22 +7,13 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from baton.api.schemas import input_schema
 from baton.client.launching import LONGEST_NAME
 from baton.console.display import words_of
-from baton.console.forms import (
-    MISSING,
-    FormField,
-    FormReader,
-    Option,
-    Schema,
-    Typed,
-    flatten,
-    input_schema,
-    plain_text,
-    read_field,
-)
+from baton.console.forms import MISSING, FormField, FormReader, Option, Typed, flatten, plain_text, read_field
 from baton.console.judgement import ClosedGate, Remedy
 from baton.domain.registry import Operation
+from baton.domain.shared.json_schema import Schema
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import check_values, is_closed
 

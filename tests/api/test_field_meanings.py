@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from baton.api.mcp.tools import input_schema
+from baton.api.mcp.tools import arguments_schema
 from baton.beamline.schema import file_schema
 from baton.domain.contexts import REGISTRY
-from baton.domain.shared.field_meanings import MEANINGS, TOPICS, VALUES, describe, meaning_of
+from baton.domain.shared.field_meanings import MEANINGS, TOPICS, describe, meaning_of
+from baton.domain.shared.json_schema import VALUES
 from tests.support.api.openapi_document import document
 from tests.support.tables import for_each
 
@@ -58,7 +59,7 @@ def fields(surface: str) -> dict[str, dict[str, Any]]:
 
 SURFACES: dict[str, Callable[[], Any]] = {
     "OpenAPI": document,
-    "MCP": lambda: [{**input_schema(operation), "title": operation.input.__name__} for operation in REGISTRY],
+    "MCP": lambda: [{**arguments_schema(operation), "title": operation.input.__name__} for operation in REGISTRY],
     "beamline file": file_schema,
 }
 

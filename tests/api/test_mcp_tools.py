@@ -9,7 +9,7 @@ import pytest
 from mcp_types import ToolAnnotations
 
 from baton.api.mcp.toolbox import CALL, SEARCH
-from baton.api.mcp.tools import input_schema, tool_of
+from baton.api.mcp.tools import arguments_schema, tool_of
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
 from tests.support.api.openapi_document import document
@@ -25,7 +25,7 @@ OWN = {tool.name: tool for tool in (SEARCH, CALL)}
 def test_schemas_are_valid_and_need_nothing_from_outside(name: str) -> None:
     tool = OWN.get(name) or tool_of(REGISTRY.operations[name].input)
     operation = REGISTRY.operations.get(name)
-    whole = tool.input_schema if operation is None else input_schema(operation)
+    whole = tool.input_schema if operation is None else arguments_schema(operation)
     for schema in (tool.input_schema, whole):
         jsonschema_rs.Draft202012Validator(schema)  # refuses what is no schema
         assert schema["type"] == "object"

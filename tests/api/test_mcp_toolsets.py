@@ -3,7 +3,7 @@
 import json
 
 from baton.api.mcp.slim_schemas import listed_schema, slim_schema
-from baton.api.mcp.tools import input_schema, tool_of
+from baton.api.mcp.tools import arguments_schema, tool_of
 from baton.api.mcp.toolsets import HALTING, TOOLSETS
 from baton.application.settings import McpToolset
 from baton.domain.contexts import REGISTRY
@@ -97,7 +97,7 @@ def test_a_slim_schema_keeps_what_a_caller_can_use() -> None:
 
 def test_a_long_argument_is_listed_by_its_kind_and_searched_with_its_form() -> None:
     operation = REGISTRY.operations["conduct_procedure"]
-    listed, whole = tool_of(operation.input).input_schema, input_schema(operation)
+    listed, whole = tool_of(operation.input).input_schema, arguments_schema(operation)
     assert listed == listed_schema(whole)
     assert listed["properties"].keys() == whole["properties"].keys()
     assert listed["properties"]["steps"]["description"].endswith("search_operations with input_schemas.")

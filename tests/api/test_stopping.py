@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from baton.api.authentication import Authentication
-from baton.api.edge import Edge
+from baton.api.edge import OperationRoutes, make_application
 from baton.api.http import Request, Response
 from baton.application.caller import Caller
 from baton.application.settings import Settings
@@ -40,7 +40,8 @@ def stop_event() -> asyncio.Event:
 @pytest.fixture
 async def client(stop_event: asyncio.Event) -> AsyncIterator[httpx.AsyncClient]:
     registry = ProviderRegistry((), NoBindings(), ProviderClient(), lambda: datetime.now(UTC))
-    edge = Edge(None, Authentication(Settings(app_env="test"), registry), 1000, stop_event)
+    authentication = Authentication(Settings(app_env="test"), registry)
+    operations = OperationRoutes(authentication, 1000, stop_event)
 
     async def quick(request: Request, caller: Caller) -> Response:
         return Response(200, b"{}")
@@ -59,8 +60,9 @@ async def client(stop_event: asyncio.Event) -> AsyncIterator[httpx.AsyncClient]:
         return Response(200)
 
     for endpoint in (quick, cut_off, unspeakable, full):
-        edge.add("GET", f"/{endpoint.__name__}", endpoint, endpoint.__name__)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(edge), base_url="http://localhost") as client:
+        operations.add("GET", f"/{endpoint.__name__}", endpoint, endpoint.__name__)
+    app = make_application(operations, authentication, 1000, stop_event)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         yield client
 
 

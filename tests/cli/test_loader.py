@@ -35,7 +35,7 @@ WITHOUT = {
     "up": {*SLOW, "baton.domain.contexts", "cryptography", "jinja2", "starlette", "temporalio", "uvicorn"},
     "projector": {*SLOW, "cryptography", "jinja2", "starlette", "temporalio", "uvicorn"},
     "worker": {*SLOW, "jinja2", "starlette", "uvicorn"},
-    "api_server": {*SLOW, "starlette", "temporalio"},
+    "api_server": {*SLOW, "temporalio"} - {"fastapi", "opentelemetry"},  # FastAPI loads the interface of the latter
 }  # what each process must not load before it is used, by the module that it begins with; one after the other loads more
 LOADS = """
 import importlib, os, sys

@@ -21,10 +21,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baton.api.http import Request
+from baton.api.schemas import input_schema
 from baton.application.caller import Caller
 from baton.console import live, pages, shell  # noqa: F401  # every page declares itself
 from baton.console.console import Console
-from baton.console.forms import input_schema
 from baton.console.live import LiveView
 from baton.console.page import PAGES, ConsolePage
 from baton.console.page_queries import PageQueries

@@ -7,17 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from uuid_utils.compat import uuid7
 
-from baton.console.forms import (
-    COUNT,
-    FieldFaults,
-    FormField,
-    FormReader,
-    change_rows,
-    errors_by_place,
-    flatten,
-    input_schema,
-    read_fields,
-)
+from baton.api.schemas import input_schema
+from baton.console.forms import COUNT, FieldFaults, FormField, FormReader, change_rows, errors_by_place, flatten, read_fields
 from baton.console.units import other_units, parse_quantity
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from baton.api.authentication import Authentication
-from baton.api.edge import Edge
+from baton.api.edge import OperationRoutes, make_application
 from baton.api.mcp.toolbox import Toolbox
 from baton.api.mcp.tools import tool_of
 from baton.api.openapi import registry_document
@@ -85,11 +85,14 @@ async def memory_service(registry: Registry) -> AsyncIterator[MemoryService]:
     service = Service(commands, Queries(store, authorizer, clock, new_id, {}), authorizer, MemoryEngine(), {})
     client = ProviderClient()
     authentication = Authentication(Settings(app_env="test"), ProviderRegistry((), NoBindings(), client, clock))
-    edge = Edge(None, authentication, 1_000_000, asyncio.Event())
+    limits = 1_000_000, asyncio.Event()
+    operations = OperationRoutes(authentication, *limits)
     shown = [operation for operation in registry if operation.path.startswith(("/shifts", "/actors"))]
     for operation in shown:
-        edge.add(operation.method, operation.path, OperationEndpoint(operation, service), operation.name, operation.context)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=edge), base_url="http://localhost") as rest:
+        endpoint = OperationEndpoint(operation, service)
+        operations.add(operation.method, operation.path, endpoint, operation.name, operation.context)
+    app = make_application(operations, authentication, *limits)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as rest:
         yield MemoryService(rest, Toolbox(shown, service, McpToolset.ALL))
     await client.aclose()
 

@@ -22,6 +22,7 @@ from baton.api.mcp.search import FoundOperation, FoundOperations, Index, SearchO
 from baton.api.mcp.toolsets import shows
 from baton.api.metrics import observe
 from baton.api.rest import answer_json
+from baton.api.schemas import model_schema
 from baton.application.caller import Caller
 from baton.application.ports import CommandResult
 from baton.application.service import ProgressListener, Service
@@ -48,9 +49,10 @@ class CallOperation(Value):
 
 
 SEARCH_HELP = getdoc(SearchOperations) or ""
-SEARCH = tools.make_tool("search_operations", SEARCH_HELP, tools.model_schema(SearchOperations))
+SEARCH = tools.make_tool("search_operations", SEARCH_HELP, tools.tool_schema(model_schema(SearchOperations)))
 CALL_HELP = f'{getdoc(CallOperation)}\n\nExample: {{"name":"list_zones","arguments":{{"limit":10}}}}'
-CALL = tools.make_tool("call_operation", CALL_HELP, tools.model_schema(CallOperation), changes=True, destructive=True)
+CALL_FORM = tools.tool_schema(model_schema(CallOperation))
+CALL = tools.make_tool("call_operation", CALL_HELP, CALL_FORM, changes=True, destructive=True)
 
 
 class Toolbox:
@@ -127,7 +129,7 @@ class Toolbox:
         if operation.example is not None:
             known["example"] = operation.example
         if schema:
-            known["input_schema"] = tools.input_schema(operation)
+            known["input_schema"] = tools.arguments_schema(operation)
         return FoundOperation(**known)
 
     async def _resolve(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> tuple[Operation, Mapping[str, Any]]:

@@ -16,9 +16,10 @@ from baton.api.errors import RequestValidationError
 from baton.api.mcp.slim_schemas import listed_schema, slim_schema
 from baton.api.openapi import UUID_SCHEMA
 from baton.api.parsing import MAX_KEY_LENGTH, from_json, idempotency_key, refuse_internal, uuid_from
+from baton.api.schemas import input_schema
 from baton.domain.kernel import Command, Query
 from baton.domain.registry import Operation
-from baton.domain.shared.field_meanings import describe
+from baton.domain.shared.json_schema import Schema
 
 PLACE = "arguments"
 M = TypeVar("M", bound=BaseModel)
@@ -37,7 +38,7 @@ REPEATABLE_METHODS = frozenset({"PUT", "DELETE"})
 def tool_of(input: type[Command] | type[Query]) -> Tool:
     """Return the tool of the operation with this input."""
     operation = input.operation
-    text, form = tool_description(operation), listed_schema(input_schema(operation))
+    text, form = tool_description(operation), listed_schema(arguments_schema(operation))
     if operation.kind == "query":
         return make_tool(operation.name, text, form)
     repeatable = operation.method in REPEATABLE_METHODS
@@ -70,11 +71,9 @@ def make_tool(
     return Tool(name=name, description=description, annotations=annotations, input_schema=input)
 
 
-def input_schema(operation: Operation) -> dict[str, Any]:
+def arguments_schema(operation: Operation) -> Schema:
     """Return the schema of an operation's arguments: the ids of its path, its fields and what every command takes."""
-    form = full_schema(operation.input)
-    for name in operation.internal:
-        del form["properties"][name]
+    form = tool_schema(input_schema(operation))
     if operation.target is not None:
         label = operation.aggregate.label if operation.aggregate else "record"
         target = {operation.target: {**UUID_SCHEMA, "description": f"The id of the {label}."}}
@@ -82,19 +81,13 @@ def input_schema(operation: Operation) -> dict[str, Any]:
         form["required"] = [operation.target, *form.get("required", ())]
     if operation.kind == "command":
         form["properties"] = {**form["properties"], **COMMAND_ARGUMENTS}
-    return slim_schema(form)
+    return form
 
 
-def model_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the self-contained schema of a model's fields."""
-    return slim_schema(full_schema(model))
-
-
-def full_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the described schema of a model, without title and description, which the tool has."""
-    form = describe(model.model_json_schema())
+def tool_schema(form: Schema) -> Schema:
+    """Return the schema of a model as a tool has it: without title and description, which are the tool's, and slim."""
     members = {name: part for name, part in form.items() if name not in ("title", "description")}
-    return {"properties": {}, **members, "type": "object"}
+    return slim_schema({"properties": {}, **members, "type": "object"})
 
 
 @dataclass(frozen=True)

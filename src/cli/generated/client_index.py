@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, JsonValue
 
 from baton.api import errors
 from baton.api.refusal_catalogue import ALWAYS_POSSIBLE, COMMAND_REFUSALS, common_refusals
+from baton.api.schemas import input_schema
 from baton.cli.generated.answer_types import (
     NO_DEFAULT,
     answer_forms,
@@ -89,7 +90,7 @@ def operation_entry(operation: Operation) -> dict[str, Any]:
 
 def argument_entries(operation: Operation) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the arguments of an operation by their names, those of its path that are fields among them."""
-    schemas = operation.input.model_json_schema().get("properties", {})
+    schemas = input_schema(operation)["properties"]
     for field, info in operation.input.model_fields.items():
         if field not in operation.internal:
             name = info.alias or field

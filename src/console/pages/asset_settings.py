@@ -10,7 +10,7 @@ from baton.api.http import Request, Response
 from baton.client.refusals import ClientError, ProposedError
 from baton.console.actions import CHECK, KEY, lead_to, lead_to_proposal, typed_in
 from baton.console.display import href_of, words_of
-from baton.console.forms import MISSING, FieldFaults, FormField, FormReader, Schema, flatten, read_fields
+from baton.console.forms import MISSING, FieldFaults, FormField, FormReader, flatten, read_fields
 from baton.console.in_process import REFUSALS, InProcessClient, entry_of, problem_of
 from baton.console.page import Context, handles, page
 from baton.console.page_queries import PageQueries
@@ -19,6 +19,7 @@ from baton.console.pages.equipment import GET_ASSET, equipment
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
 from baton.console.verbs import verb_button
+from baton.domain.shared.json_schema import Schema
 from baton.domain.views.asset_integration import GetAssetIntegrationView
 
 DROP, RESTATED = "_drop", "_restated"
@@ -164,7 +165,7 @@ async def send_patch(
 ) -> Response:
     """Give the command and lead back to the asset, or say what it would do."""
     id, names = str(queries.id("asset_id")), ", ".join(words_of(name) for name in patch)
-    client = InProcessClient.of(console.parts.edge, session.caller)
+    client = InProcessClient.of(console.parts.operations, session.caller)
     arguments = {"asset_id": id, "settings_patch": patch}
     if CHECK in typed:
         await client.carry_out(client.session.call(entry_of(UPDATE_SETTINGS), arguments, dry_run=True))

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from baton.api.http import Request, Response
+from baton.api.schemas import input_schema
 from baton.client.exchanges import CallScript, ClientSession
 from baton.client.queue_items import add_from_table
 from baton.client.refusals import ClientError, ProposedError
 from baton.client.spreadsheets import MOST_BYTES, MOST_ROWS, SpreadsheetError, is_placed, read_table
 from baton.console.actions import BACK, lead_to, lead_to_proposal, options_of, safe_path, typed_in
 from baton.console.display import href_of
-from baton.console.forms import FormReader, input_schema
+from baton.console.forms import FormReader
 from baton.console.in_process import REFUSALS, InProcessClient, entry_of
 from baton.console.launch_form import PHASE
 from baton.console.page import SECOND, Context, Loader, MenuGroup, handles, page
@@ -210,7 +211,7 @@ async def duplicate_item(console: ConsoleShell, request: Request, session: Conso
     queries = console.queries_of(request, session)
     queue = await queries.ask(GetQueue, queries.id("queue_id"), include=None)
     typed = typed_in(await request.body())
-    client = InProcessClient.of(console.parts.edge, session.caller)
+    client = InProcessClient.of(console.parts.operations, session.caller)
     try:
         added = duplicate(client.session, queue, queries.query.get("item_id", ""))
         await client.carry_out(added)
@@ -245,7 +246,7 @@ async def add_spreadsheet(console: ConsoleShell, request: Request, session: Cons
     queries = console.queries_of(request, session)
     queries.require([AddQueueItems.operation, GetQueue.operation])
     form = read_file_form(request.header(b"content-type") or "", await request.body())
-    client = InProcessClient.of(console.parts.edge, session.caller)
+    client = InProcessClient.of(console.parts.operations, session.caller)
     try:
         purpose, file = row_purpose(form.typed), chosen_file(form.file)
         async with READING:

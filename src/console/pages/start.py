@@ -203,7 +203,7 @@ class LaunchAnswer:
                 result = await queries.service.execute(launch_command(launch, given), queries.caller, key=key)
                 return self._lead_on(launch, result)
             elif wanted == "queue" and not judgement.errors:
-                client = InProcessClient.of(self.console.parts.edge, self.session.caller)
+                client = InProcessClient.of(self.console.parts.operations, self.session.caller)
                 to = await client.carry_out(with_keys(await self._queue(queries, launch, given, typed, client), key))
                 return lead_to(self.request, self.session, to, "It is in the queue", client.session.position)
         except REFUSALS as refusal:

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from baton.domain.registry import REGISTRY
+from baton.domain.shared.json_schema import Schema, map_levels
 from baton.domain.shared.meanings import agents, common, data, equipment, federation, people, readiness, recipes, work
 
 TOPICS = (common, people, equipment, readiness, recipes, work, data, agents, federation)
@@ -14,28 +15,26 @@ ENDINGS = {
     "by": "The actor by whom it was {}.",
     "by_name": "What the actor is called by whom it was {}.",
 }  # By the end of a field's name, its meaning, with the verb before that end.
-VALUES = frozenset({"const", "default", "enum", "example", "examples"})  # Keys of a schema with values instead of schemas.
 
 
 def describe(schema: Any) -> Any:
     """Return a JSON schema, or a document that holds some, with a description of every property and parameter that has a
     meaning and no description of its own. The title of a schema is the name of its model."""
-    match schema:
+    return map_levels(schema, _describe_level)
+
+
+def _describe_level(level: Schema) -> Schema:
+    match level:
         case {"name": str(name), "in": str(), "schema": dict(form)}:
-            described = _describe_property(name, describe(form), None)
-            meaning = described.pop("description", None) if "description" not in schema else None
-            return {**schema, **({"description": meaning} if meaning else {}), "schema": described}
+            described = dict(_describe_property(name, form, None))
+            meaning = described.pop("description", None) if "description" not in level else None
+            return {**level, **({"description": meaning} if meaning else {}), "schema": described}
         case {"properties": dict(properties)}:
-            model = schema.get("title")
-            members = {name: _describe_property(name, describe(form), model) for name, form in properties.items()}
-            rest = {key: part for key, part in schema.items() if key != "properties"}
-            return {**describe(rest), "properties": members}
-        case dict():
-            return {key: part if key in VALUES else describe(part) for key, part in schema.items()}
-        case list():
-            return [describe(part) for part in schema]
+            model = level.get("title")
+            members = {name: _describe_property(name, form, model) for name, form in properties.items()}
+            return {**level, "properties": members}
         case _:
-            return schema
+            return level
 
 
 def meaning_of(field: str, model: str | None = None) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic_core import SchemaError as CoreSchemaError
 from pydantic_core import SchemaValidator, core_schema
 
+from baton.domain.shared.json_schema import map_levels
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import shorten
 
@@ -348,12 +349,7 @@ def _matcher(pattern: str) -> SchemaValidator | None:
 
 def _of_one_dialect(level: Schema) -> Schema:
     """Return the schema without `$schema`, which on an inner level would switch the dialect."""
-    plain = {keyword: value for keyword, value in level.items() if keyword != "$schema"}
-    if "properties" in plain:
-        plain["properties"] = {name: _of_one_dialect(inner) for name, inner in plain["properties"].items()}
-    if "items" in plain:
-        plain["items"] = _of_one_dialect(plain["items"])
-    return plain
+    return map_levels(level, lambda one: {keyword: part for keyword, part in one.items() if keyword != "$schema"})  # type: ignore[no-any-return]
 
 
 def _properties(schema: Schema | None, path: Path = ()) -> Iterator[tuple[Path, Schema]]:

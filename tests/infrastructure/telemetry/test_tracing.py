@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Status, StatusCode
 
 from baton.api.app import create_app
-from baton.api.edge import Edge
+from baton.api.trace_continuation import TraceContinuation
 from baton.application.boot_guards import boot_objections
 from baton.application.caller import Caller
 from baton.application.conduct.conduct_work import ProcedureConductWork
@@ -166,5 +166,5 @@ async def test_nothing_is_there_to_be_traced_by_default(database_url: str, tempo
     settings = Settings(database_url=database_url, temporal_address=temporal.address)
     runtime = Runtime(settings)
     assert type(runtime.service) is Service
-    assert isinstance(create_app(runtime), Edge)
+    assert TraceContinuation not in [one.cls for one in create_app(runtime).user_middleware]
     assert (await connect(settings, runtime.tracing)).config()["interceptors"] == []
