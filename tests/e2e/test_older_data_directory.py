@@ -172,11 +172,13 @@ def wait_for_items(older: OlderStack, name: str, *statuses: str) -> list[dict[st
     return queue_items(older, name)
 
 
-def launches_of(older: OlderStack, name: str) -> dict[str, tuple[str, str | None]]:
-    """The status and the outcome of each launch of a queue, under the item's id."""
-    found = older.rows("/launches", queue_id=older.facts["queues"][name]["id"])
-    assert len({row["item_id"] for row in found}) == len(found)
-    return {row["item_id"]: (row["status"], row["outcome"]) for row in found}
+def wait_for_launches(older: OlderStack, expected: list[tuple[str, str | None]], **filters: str) -> None:
+    """Wait until these launches are listed, by their status and outcome, in their order."""
+
+    def listed() -> list[tuple[str, str | None]]:
+        return [(row["status"], row["outcome"]) for row in older.rows("/launches", **filters)]
+
+    eventually(lambda: listed() == expected, what=listed)
 
 
 @left_by(BEFORE_LAUNCH)
@@ -193,7 +195,7 @@ def test_the_items_of_a_queue_are_conducted_in_order_and_once(older: OlderStack)
     assert items[1]["procedure_id"] == older.facts["procedures"]["queued"]["id"]
     assert [item["started_at"] for item in items] == sorted(item["started_at"] for item in items)
     assert older.writes("bl7:queue") == [20, 40, *older.angles("queued"), 5, 6, 7, 8]
-    assert launches_of(older, "tonight") == {item["item_id"]: ("Ended", "Completed") for item in items[2:]}
+    wait_for_launches(older, [("Ended", "Completed")] * 2, queue_id=before["id"])
     assert older.read(f"/runs/{items[2]['run_id']}")["name"] == "Queued run 3"
     assert older.read(f"/procedures/{items[3]['procedure_id']}")["name"] == "Queued 4"
 
@@ -208,7 +210,7 @@ def test_a_launch_that_was_half_begun_is_finished_under_its_ids(older: OlderStac
     assert [phase["name"] for phase in phases] == ["First of begun", "Held back: begun"]
     assert phases[0]["procedure_id"] == older.facts["procedures"]["First of begun"]["id"]
     assert older.writes("bl7:begun") == [20, 40, 60, 80, 100, 120]
-    assert launches_of(older, "begun") == {one["item_id"]: ("Ended", "Completed") for one in (item, behind)}
+    wait_for_launches(older, [("Ended", "Completed")] * 2, queue_id=older.facts["queues"]["begun"]["id"])
 
 
 @left_by(BEFORE_LAUNCH)
@@ -221,7 +223,7 @@ def test_a_launch_that_was_half_begun_and_is_refused_leaves_nothing_behind(older
     assert older.read(f"/runs/{item['run_id']}")["status"] == "Aborted"
     phases = older.rows("/procedures", parent_run_id=item["run_id"])
     assert [(phase["name"], phase["status"]) for phase in phases] == [("First of refused", "Aborted")]
-    assert launches_of(older, "refused") == {item["item_id"]: ("Refused", None)}
+    wait_for_launches(older, [("Refused", None)], queue_id=older.facts["queues"]["refused"]["id"])
     assert older.writes("bl7:refused") == []
     older.ask(f"/queues/{older.facts['queues']['refused']['id']}/resume", {})
     wait_for_items(older, "refused", "Refused", "Completed")
@@ -246,8 +248,7 @@ def test_a_firing_that_had_not_opened_its_conduct_opens_it_once(older: OlderStac
     older.ask(f"/schedules/{fact['id']}/trigger", {})
     older.wait_until_fired("unopened schedule", 2)
     assert older.writes("bl7:unopened") == [20, 40, 60] * 2
-    launches = older.rows("/launches", schedule_id=fact["id"])
-    assert [(row["by"], row["outcome"]) for row in launches] == [("schedule", "Completed")] * 2
+    wait_for_launches(older, [("Ended", "Completed")] * 2, schedule_id=fact["id"])
 
 
 @left_by(BEFORE_LAUNCH)
