@@ -165,20 +165,20 @@ def queue_items(older: OlderStack, name: str) -> list[dict[str, Any]]:
 def wait_for_items(older: OlderStack, name: str, *statuses: str) -> list[dict[str, Any]]:
     """Wait until the items of a queue have these states, and return them."""
 
-    def reached() -> bool:
+    def have_statuses() -> bool:
         return [item["status"] for item in queue_items(older, name)] == list(statuses)
 
-    eventually(reached, what=lambda: f"{queue_items(older, name)}\n{older.stack.output()}")
+    eventually(have_statuses, what=lambda: f"{queue_items(older, name)}\n{older.stack.output()}")
     return queue_items(older, name)
 
 
 def wait_for_launches(older: OlderStack, expected: list[tuple[str, str | None]], **filters: str) -> None:
     """Wait until these launches are listed, by their status and outcome, in their order."""
 
-    def listed() -> list[tuple[str, str | None]]:
+    def list_ends() -> list[tuple[str, str | None]]:
         return [(row["status"], row["outcome"]) for row in older.rows("/launches", **filters)]
 
-    eventually(lambda: listed() == expected, what=listed)
+    eventually(lambda: list_ends() == expected, what=list_ends)
 
 
 @left_by(BEFORE_LAUNCH)
