@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.support.older_directory import DATA, OlderStack, running_older_stack
-from tests.support.stack import eventually
 
 OPERATIONS = json.loads((DATA / "operations.json").read_text())
 MOVING = ("/procedures", "/runs", "/schedules", "/queues", "/proposals", "/reactions", "/enclosures")
@@ -102,7 +101,7 @@ def finish_run(older: OlderStack, run: str) -> None:
             older.ask(f"{run}/resume", {})
         return bool(status == "Completed")
 
-    eventually(has_ended, what=older.stack.output)
+    older.wait_for(has_ended)
 
 
 def test_a_run_that_was_held_goes_on_when_it_is_resumed(older: OlderStack) -> None:
@@ -146,10 +145,10 @@ def test_a_search_that_waited_for_advice_longer_than_it_may_is_held_and_goes_on_
     path, search = older.procedure("search"), older.facts["search"]
     assert older.facts["procedures"]["search"]["waiting_for"] == "advice"
     patience = search["decide"]["advice_timeout"]
-    eventually(lambda: older.read(path)["status"] == "Held", patience, what=older.stack.output)
+    older.wait_for(lambda: older.read(path)["status"] == "Held", patience)
     assert older.read(path)["hold_cause"] == "DriverStoodDown"
     older.ask(f"{path}/steering/resume", {**search, "wait": 0})
-    question = eventually(lambda: (asked := older.read(f"{path}/steering"))["waiting"] and asked, what=older.stack.output)
+    question = older.wait_for(lambda: (asked := older.read(f"{path}/steering"))["waiting"] and asked)
     assert len(question["evidence"]["observations"]) == 2
     advice = {"iteration_index": question["iteration_index"], "advice": {"verdict": "Stop"}}
     older.ask(f"{path}/steering/advise", advice)
@@ -168,7 +167,7 @@ def wait_for_items(older: OlderStack, name: str, *statuses: str) -> list[dict[st
     def have_statuses() -> bool:
         return [item["status"] for item in queue_items(older, name)] == list(statuses)
 
-    eventually(have_statuses, what=lambda: f"{queue_items(older, name)}\n{older.stack.output()}")
+    older.wait_for(have_statuses)
     return queue_items(older, name)
 
 
@@ -178,7 +177,7 @@ def wait_for_launches(older: OlderStack, expected: list[tuple[str, str | None]],
     def list_ends() -> list[tuple[str, str | None]]:
         return [(row["status"], row["outcome"]) for row in older.rows("/launches", **filters)]
 
-    eventually(lambda: list_ends() == expected, what=list_ends)
+    older.wait_for(lambda: list_ends() == expected)
 
 
 @left_by(BEFORE_LAUNCH)
@@ -256,7 +255,7 @@ def test_what_was_approved_without_a_digest_is_carried_out_once(older: OlderStac
     fact = older.facts["proposals"]["Never opened: approved"]
     assert (fact["status"], fact["approved_by"]) == ("Open", older.facts["people"]["approver"])
     path = f"/proposals/{fact['id']}"
-    eventually(lambda: older.read(path)["status"] == "CarriedOut", what=older.stack.output)
+    older.wait_for(lambda: older.read(path)["status"] == "CarriedOut")
     assert_approved(older, older.procedure("Never opened: approved"), "bl7:approved")
 
 

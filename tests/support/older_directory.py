@@ -7,15 +7,16 @@ import json
 import lzma
 import tarfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from tests.support.stack import Stack, eventually, running_stack
+from tests.support.stack import DEADLINE, Stack, eventually, running_stack
 
+T = TypeVar("T")
 DATA = Path(__file__).parents[1] / "data"
 WHOLE = ("/reactions", "/affordances")
 """Lists that have no pages."""
@@ -32,6 +33,10 @@ class OlderStack:
     stack: Stack
     facts: dict[str, Any]
     lists: dict[str, list[dict[str, Any]]]
+
+    def wait_for(self, condition: Callable[[], T], within: float = DEADLINE) -> T:
+        """Return the first true answer of a condition; it is asked for seldom, since the work takes long."""
+        return eventually(condition, within, self.stack.output, pause=0.5)
 
     def person(self, name: str) -> dict[str, str]:
         """The header of a request by somebody, where the directory names people."""
@@ -76,7 +81,7 @@ class OlderStack:
             assert status in RUNNABLE, f"{path} is {status}: {self.read(f'{path}/history')}"
             return bool(status == "Completed")
 
-        eventually(is_completed, what=self.stack.output)
+        self.wait_for(is_completed)
 
     def outcomes(self, path: str) -> dict[tuple[bool, int], Counter[str]]:
         """How often each step of a procedure was begun and done, by the ledger."""
@@ -130,7 +135,7 @@ class OlderStack:
             shown = self.read(path)
             return bool(shown["firing_count"] >= count and shown["last_firings"][0]["outcome"] == "Completed")
 
-        eventually(has_fired, what=self.stack.output)
+        self.wait_for(has_fired)
         fired = [item["payload"] for item in self.rows(f"{path}/history") if item["event_type"] == "ScheduleFired"]
         assert [one["count"] for one in fired] == list(range(1, len(fired) + 1))
         assert len({one["scheduled_at"] for one in fired}) == len(fired) >= count
