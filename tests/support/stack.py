@@ -36,12 +36,12 @@ def run_baton(*arguments: str, timeout: float = DEADLINE, **environment: str) ->
     return run_command(arguments, clean_environment(**environment), timeout)
 
 
-def eventually(condition: Callable[[], T], within: float = DEADLINE, what: object = "") -> T:
-    """Return the first true answer of a condition."""
+def eventually(condition: Callable[[], T], within: float = DEADLINE, what: object = "", pause: float = 0.05) -> T:
+    """Return the first true answer of a condition, asked for after each pause."""
     deadline = time.monotonic() + within
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"not within {within:.0f} s: {what() if callable(what) else what}"
-        time.sleep(0.05)
+        time.sleep(pause)
     return answer
 
 

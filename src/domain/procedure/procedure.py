@@ -219,6 +219,12 @@ class ProcedureStarted(Event, of=procedure, version=2, upcasters={1: dict}):
     options: ConductOptions | None = None  # Likewise.
 
 
+class ProcedureLaunched(Event, of=procedure):
+    """The procedure, which an earlier release had registered, continued as a part of this launch."""
+
+    launch_id: UUID
+
+
 class ProcedureActivitiesLogbookOpened(LogbookOpened, of=procedure):
     """The logbook of what is done step by step was opened."""
 
@@ -371,13 +377,16 @@ StopEvent = ProcedureHeld | ProcedureCompleted | ProcedureAborted | ProcedureTru
 PassEvent = ProcedureIterationStarted | ProcedureIterationEnded
 VerdictEvent = ProcedureStepResolved | ProcedureWaitSkipped
 ConductEvent = PassEvent | VerdictEvent | ProcedureHoldRequested | ProcedureAbortRequested | ProcedureConducted
-ProcedureEvent = ProcedureStarted | ProcedureResumed | ProcedureActivitiesLogbookOpened | ConductEvent | StopEvent
+BeginningEvent = ProcedureLaunched | ProcedureStarted | ProcedureResumed | ProcedureActivitiesLogbookOpened
+ProcedureEvent = BeginningEvent | ConductEvent | StopEvent
 """The events that change the state; those that only keep something for a conduct are passed over."""
 
 
 @procedure.evolve
 def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
     match event:
+        case ProcedureLaunched():
+            return copy_with(procedure, launch_id=event.launch_id)
         case ProcedureStarted():
             started = copy_with(procedure, touched=event.touched, options=event.options)
             return with_status(with_opening(started, event, event.command_name), RUNNING, event)

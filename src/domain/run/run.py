@@ -121,6 +121,12 @@ class RunConductStarted(Event, of=run):
     phases: tuple[ListedPhase, ...]
 
 
+class RunLaunched(Event, of=run):
+    """The run, which an earlier release had started, continued as a part of this launch."""
+
+    launch_id: UUID
+
+
 class RunHeld(Event, of=run):
     """The run was paused."""
 
@@ -210,7 +216,7 @@ class RunAcknowledged(Event, of=run, inert=True):
 
 
 RunEnded = RunCompleted | RunStopped | RunAborted | RunTruncated
-RunConductEvent = RunConductStarted | RunConducted
+RunConductEvent = RunLaunched | RunConductStarted | RunConducted
 RunCampaignEvent = RunAddedToCampaign | RunRemovedFromCampaign
 RunLogbookOpened = RunObservationLogbookOpened | RunNarrativeLogbookOpened
 RunEvent = RunHeld | RunResumed | RunAdjusted | RunConductEvent | RunCampaignEvent | RunLogbookOpened | RunEnded
@@ -232,6 +238,8 @@ def begin(event: RunStarted) -> Run:
 @run.evolve
 def evolve(run: Run, event: RunEvent) -> Run:
     match event:
+        case RunLaunched():
+            run = copy_with(run, launch_id=event.launch_id)
         case RunConductStarted():
             run = copy_with(run, live_conduct_id=event.conduct_id, lost=False)
         case RunHeld():

