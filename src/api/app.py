@@ -82,7 +82,7 @@ def create_app(
     requests end once the service is stopping."""
     settings, service = host.settings, host.service
     authentication = Authentication(settings, host.identity, any_host=any_host)
-    streams = OpenStreams(settings.max_open_streams, settings.database_pool_size)
+    streams = OpenStreams(settings.max_open_streams, settings.database_pool_size, settings.max_streams_per_principal)
     mcp = McpEntrance(settings, service, host.feed, host.listener, streams)
 
     @asynccontextmanager

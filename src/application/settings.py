@@ -302,6 +302,8 @@ class Settings(BaseSettings):
     """How long a client may take to send a request as a whole, and to take up any of what waits for it."""
     max_open_streams: Annotated[int, Field(ge=1)] = 200
     """How many live streams one API process serves at a time."""
+    max_streams_per_principal: Annotated[int, Field(ge=1)] = 20
+    """How many of them are of one principal; callers who are not signed in count as one."""
     idempotency_lock_stale_seconds: Annotated[int, Field(ge=1)] = 60
     """After this long an unfinished request's idempotency key may be claimed again."""
     idempotency_ttl_hours: Annotated[int, Field(ge=0)] = 24

@@ -7,6 +7,7 @@ from typer import Option, Typer
 
 from baton.cli.daily.session import ServiceSession, service_command
 from baton.cli.daily.tables import local_time, plain_line
+from baton.client.wording import terminal_json
 
 if TYPE_CHECKING:
     from baton.client.operations import EventView
@@ -54,7 +55,7 @@ def newest_position(session: ServiceSession) -> int:
 def print_event(session: ServiceSession, event: "EventView") -> None:
     """Print one event, as a line of JSON or of text."""
     print(
-        json.dumps(event.to_dict(), ensure_ascii=False, separators=(",", ":"))
+        terminal_json(json.dumps(event.to_dict(), ensure_ascii=False, separators=(",", ":")))
         if session.as_json
         else plain_line(event_line(event)),
         flush=True,
