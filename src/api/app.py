@@ -35,9 +35,17 @@ from baton.domain.views.event_log import StreamEvents
 
 if TYPE_CHECKING:
     from baton.api.trace_continuation import TraceContinuation
+    from baton.client.spreadsheets import Table
 
 CONSOLE_SEGMENTS = ("", "console")  # `/` leads to the console
 UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."
+
+
+class TableReader(Protocol):
+    """Reads what somebody uploads as a table, where it can do no harm."""
+
+    async def read_table(self, name: str, content: bytes) -> "Table":
+        """Return the table in a .csv or .xlsx file, or raise SpreadsheetError."""
 
 
 class ServiceHost(Protocol):
@@ -51,6 +59,8 @@ class ServiceHost(Protocol):
 
     @property
     def identity(self) -> IdentityRegistry: ...
+    @property
+    def table_reader(self) -> TableReader: ...
     @property
     def listener(self) -> AppendListener: ...
     @property

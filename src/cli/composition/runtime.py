@@ -87,6 +87,7 @@ from baton.infrastructure.scans.previews import LocalPreviews
 from baton.infrastructure.scans.reader_process import ReaderProcess
 from baton.infrastructure.scans.scan_files import LocalScanFiles
 from baton.infrastructure.signing import KeyDirectorySigner, KeyDirectoryVerifier
+from baton.infrastructure.tables.reader_process import TableReaderProcess
 from baton.infrastructure.temporal.late_engine import LateEngine
 from baton.infrastructure.wall_clock import clock, new_id
 
@@ -289,6 +290,7 @@ class Runtime:
         hosts, budget = settings.verifier_allowed_hosts, settings.verifier_budget_seconds
         self.byte_sources = ByteSources(self.data_files, hosts, budget)
         self.scan_reader = ReaderProcess(settings.scan_reader_memory_bytes, settings.scan_reader_seconds)
+        self.table_reader = TableReaderProcess()
         self.previews = LocalPreviews(self.data_files, self.scan_reader)
         self.catalogues = configured_catalogues(settings, self.data_files)
         keys = settings.signing_key_directory
@@ -380,6 +382,7 @@ class Runtime:
         for close in (self.pool.close, *(client.aclose for client in clients)):
             self._stack.push_async_callback(close)
         self._stack.callback(self.scan_reader.close)
+        self._stack.callback(self.table_reader.close)
         for catalogue in self.catalogues:
             self._stack.push_async_callback(catalogue.aclose)
         if self.minter is not None:
