@@ -276,13 +276,12 @@ async def test_rows_of_a_spreadsheet_are_added_or_every_fault_is_shown(api: Api,
 
 
 async def test_a_hostile_spreadsheet_costs_the_service_nothing(api: Api, hall: Hall) -> None:
-    id = await open_queue(api, hall)
-    recipe = {"what": f"recipe:{hall.flats_id}"}
-    assert (
-        await send_sheet(api, id, "night.xlsx", b"no workbook", **recipe)
-    ).status_code == 422  # what reads is running now
-    before, begun = psutil.Process().memory_info().rss, time.process_time()
-    answer = await send_sheet(api, id, "night.xlsx", hostile_workbook(1_500_000, "sheet1.dat"), **recipe)
+    recipe, hostile = {"what": f"recipe:{hall.flats_id}"}, hostile_workbook(1_500_000, "sheet1.dat")
+    async with open_queue(api, hall) as id:
+        first = await send_sheet(api, id, "night.xlsx", b"no workbook", **recipe)  # the process that reads is started
+        assert first.status_code == 422
+        before, begun = psutil.Process().memory_info().rss, time.process_time()
+        answer = await send_sheet(api, id, "night.xlsx", hostile, **recipe)
     assert (answer.status_code, "holds too many cells" in answer.text) == (422, True)
     assert time.process_time() - begun < 2
     assert psutil.Process().memory_info().rss - before < 100 * 2**20

@@ -23,7 +23,8 @@ def hostile_workbook(cells: int, named: str, prefix: str = "", encoding: str = "
     into, mark = io.BytesIO(), f"{prefix}:" if prefix else ""
     space = MAIN.replace("xmlns", f"xmlns:{prefix}") if prefix else MAIN
     row = f"<{mark}row>{f'<{mark}c/>' * cells}</{mark}row>"
-    sheet = f'<?xml version="1.0" encoding="{encoding}"?><{mark}worksheet {space}><{mark}sheetData>{row}</{mark}sheetData></{mark}worksheet>'
+    data = f"<{mark}sheetData>{row}</{mark}sheetData>"
+    sheet = f'<?xml version="1.0" encoding="{encoding}"?><{mark}worksheet {space}>{data}</{mark}worksheet>'
     with (
         zipfile.ZipFile(io.BytesIO(workbook_bytes([["a"], [1]]))) as given,
         zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as made,
