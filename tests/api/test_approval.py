@@ -10,7 +10,7 @@ import httpx
 import pytest
 from mcp_types import CallToolResult, ElicitResult
 
-from baton.api.mcp.confirmation import DATA_BEGINS, DATA_ENDS
+from baton.api.mcp.sentences import DATA_BEGINS, DATA_ENDS
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.trust.proposal import MOST_OPEN
 from tests.support.api.approval_service import DECIDING, ApprovalService, approve, open_approval_service

@@ -44,25 +44,25 @@ class TimeCell(Value):
         return kinds[self.kind].fromisoformat(self.text)
 
 
-class RowForm(Value):
+class AnsweredRow(Value):
     """A row as the reading process answers it."""
 
     number: int
     cells: dict[str, bool | int | float | str | TimeCell]
 
 
-class TableForm(Value):
+class AnsweredTable(Value):
     """A table as the reading process answers it."""
 
     columns: Annotated[tuple[str, ...], Field(max_length=MOST_COLUMNS)]
-    rows: Annotated[tuple[RowForm, ...], Field(max_length=MOST_ROWS)]
+    rows: Annotated[tuple[AnsweredRow, ...], Field(max_length=MOST_ROWS)]
 
 
 class TableReport(Value):
     """What the reading process answers; it has looked at a hostile file, and is believed only as far as this form goes."""
 
     model_config = ConfigDict(strict=True)
-    table: TableForm | None = None
+    table: AnsweredTable | None = None
     faults: Annotated[tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=SHOWN_FAULTS)] = ()
     more: int = 0
 
@@ -121,7 +121,7 @@ def judge_answer(name: str, answer: bytes) -> Table:
     return table
 
 
-def table_of_form(name: str, form: TableForm) -> Table:
+def table_of_form(name: str, form: AnsweredTable) -> Table:
     """Return the table that an answer describes."""
     rows = (
         TableRow(row.number, {key: one.value() if isinstance(one, TimeCell) else one for key, one in row.cells.items()})
