@@ -24,7 +24,7 @@ def one_line(text: str) -> str:
 
 def with_data(said: str, data: bytes) -> str:
     """Return a sentence of ours and, between marks, the data of an answer: JSON has no line breaks that could forge one."""
-    return f"{said}\n{DATA_BEGINS}\n{data.decode()}\n{DATA_ENDS}"
+    return f"{said}\n{{}}" if data == b"{}" else f"{said}\n{DATA_BEGINS}\n{data.decode()}\n{DATA_ENDS}"
 
 
 def refusal_sentence(problem: Answer) -> str:

@@ -58,7 +58,10 @@ def sentence_of(result: CallToolResult) -> str:
 
 def json_of(result: CallToolResult) -> Any:
     """The JSON that follows the sentence of an answer."""
-    _, begins, text, ends = text_of(result).split("\n")
+    _, begins, *data = text_of(result).split("\n")
+    if not data:
+        return json.loads(begins)  # an empty answer has nothing to mark
+    text, ends = data
     assert (begins, ends) == (DATA_BEGINS, DATA_ENDS)
     return json.loads(text)
 
