@@ -90,7 +90,7 @@ async def list_open(queries: PageQueries, **fields: Any) -> Any:
 
 async def to_decide(queries: PageQueries) -> Context:
     """Return a page of the proposals that the person may approve, the oldest first."""
-    paged = {"limit": SHOWN, "cursor": queries.query.get("deciding")}
+    paged: dict[str, Any] = {"limit": SHOWN, "cursor": queries.query.get("deciding")}
     if queries.may(ListWaiting):
         page = await queries.ask(ListWaiting, kind=(WaitingKind.PROPOSAL,), **paged)
         ids = [one["id"] for one in page["items"]]
