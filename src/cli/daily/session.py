@@ -82,7 +82,7 @@ class ServiceSession:
 
         gc.freeze()
         gc.enable()  # everything is loaded, and stays: see `main`
-        return Baton(self.url, self.token, give_up_seconds=GIVE_UP_SECONDS)
+        return Baton(self.url, self.token or "", give_up_seconds=GIVE_UP_SECONDS)
 
     def show(self, document: Any, lines: Iterable[str]) -> None:
         """Print an answer: the whole of it as JSON, or what a person reads."""
