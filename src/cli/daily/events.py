@@ -7,7 +7,6 @@ from typer import Option, Typer
 
 from baton.cli.daily.session import ServiceSession, service_command
 from baton.cli.daily.tables import local_time, plain_line
-from baton.client.wording import terminal_json
 
 if TYPE_CHECKING:
     from baton.client.operations import EventView
@@ -54,6 +53,8 @@ def newest_position(session: ServiceSession) -> int:
 
 def print_event(session: ServiceSession, event: "EventView") -> None:
     """Print one event, as a line of JSON or of text."""
+    from baton.client.wording import terminal_json
+
     print(
         terminal_json(json.dumps(event.to_dict(), ensure_ascii=False, separators=(",", ":")))
         if session.as_json

@@ -17,7 +17,6 @@ from baton.cli.daily.profiles import Profile, read_profiles
 from baton.cli.daily.tables import local_time, plain_line
 from baton.cli.messages import REFUSED, refuse
 from baton.cli.stack_note import is_own_stack, stack_address
-from baton.client.wording import terminal_json
 
 if TYPE_CHECKING:
     from baton.client import Baton
@@ -176,5 +175,6 @@ def profile_token(name: str, profile: Profile) -> str | None:
 def print_json(document: Any) -> None:
     """Print one JSON document."""
     from baton.client.answers import json_value
+    from baton.client.wording import terminal_json
 
     print(terminal_json(json.dumps(json_value(document), indent=2, ensure_ascii=False)), flush=True)

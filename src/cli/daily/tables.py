@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from baton.client.wording import terminal_text
+from baton.cli.messages import as_terminal_text
 
 COLOURS = {
     "Running": "green",
@@ -35,7 +35,7 @@ COLOUR = re.compile(f"{MARK}<([a-z]*)>(.*?)</{MARK}>")
 
 def plain_line(text: str) -> str:
     """Return a text as one line that no terminal takes for a command, with our own colours alone."""
-    return COLOUR.sub(lambda found: typer.style(found[2], fg=found[1]), terminal_text(text))
+    return COLOUR.sub(lambda found: typer.style(found[2], fg=found[1]), as_terminal_text(text))
 
 
 def table_lines(head: Sequence[str], rows: Sequence[Sequence[Any]], otherwise: str) -> Iterator[str]:
@@ -70,7 +70,7 @@ def value_text(value: Any) -> str:
         case datetime():
             return local_time(value)
         case _:
-            return " ".join(terminal_text(str(value)).split())
+            return " ".join(as_terminal_text(str(value)).split())
 
 
 def local_time(moment: datetime) -> str:
