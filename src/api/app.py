@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 from fastapi import APIRouter, FastAPI, Response
@@ -33,8 +33,18 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.step.results import actuation_of
 from baton.domain.views.event_log import StreamEvents
 
+if TYPE_CHECKING:
+    from baton.client.spreadsheets import Table
+
 CONSOLE_SEGMENTS = ("", "console")  # `/` leads to the console
 UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."
+
+
+class TableReader(Protocol):
+    """Reads what somebody uploads as a table, where it can do no harm."""
+
+    async def read_table(self, name: str, content: bytes) -> "Table":
+        """Return the table in a .csv or .xlsx file, or raise SpreadsheetError."""
 
 
 class ServiceHost(Protocol):
@@ -48,6 +58,8 @@ class ServiceHost(Protocol):
 
     @property
     def identity(self) -> IdentityRegistry: ...
+    @property
+    def table_reader(self) -> TableReader: ...
     @property
     def listener(self) -> AppendListener: ...
     @property
@@ -79,7 +91,7 @@ def create_app(
     requests end once the service is stopping."""
     settings, service = host.settings, host.service
     authentication = Authentication(settings, host.identity, any_host=any_host)
-    streams = OpenStreams(settings.max_open_streams, settings.database_pool_size)
+    streams = OpenStreams(settings.max_open_streams, settings.database_pool_size, settings.max_streams_per_principal)
     mcp = McpEntrance(settings, service, host.feed, host.listener, streams)
 
     @asynccontextmanager

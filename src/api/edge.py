@@ -43,6 +43,7 @@ from baton.api.http import (
     too_large,
 )
 from baton.api.metrics import observe
+from baton.api.parsing import refuse_unstorable
 from baton.application.caller import Caller
 from baton.application.ports import StoreUnavailableError
 from baton.application.telemetry import error_location
@@ -272,6 +273,7 @@ class Edge:
         try:
             if self._stopping.is_set():
                 raise stopping_error()
+            refuse_unstorable(scope)
             self._authentication.origins.check(scope)
             self._check_size(scope)
             await self._app(scope, receive, answer.send)

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 
 from baton.domain.shared.refusals import Refusal, Unavailable, Unprocessable
+from baton.domain.shared.text import UNSTORABLE
 
 PROBLEM = b"application/problem+json"
 UNQUOTED = {"union_tag_invalid": "Input should be of one of the kinds listed for it"}
@@ -86,7 +87,8 @@ def field_of(loc: Iterable[str | int]) -> str:
 
 def may_be_name(fault: str, given: Any) -> bool:
     """Return whether what was sent in place of an id may be the name of a thing."""
-    return fault in NO_ID and isinstance(given, str) and 0 < len(given.strip()) <= MAX_NAME
+    is_text = isinstance(given, str) and 0 < len(given.strip()) <= MAX_NAME
+    return fault in NO_ID and is_text and not UNSTORABLE.search(given)
 
 
 def fault_sentence(errors: Sequence[dict[str, Any]]) -> str:
@@ -108,6 +110,10 @@ class MethodNotAllowedError(Refusal, status=405):
 
 class RepeatedHeaderError(Refusal, status=400):
     """A header that may stand once stands more often."""
+
+
+class UnstorableTextError(Refusal, status=400):
+    """The path or a header holds a character that nothing can be called by: NUL, or half of a surrogate pair."""
 
 
 class RequestTimeoutError(Refusal, status=408):

@@ -73,6 +73,7 @@ REFUSED = {
     413: ("ContentTooLarge", "The body is larger than the service takes."),
     415: ("UnsupportedMediaType", "A page sent a body that it does not call application/json."),
     422: ("UnprocessableContent", "The request has the wrong form, or its idempotency key was used for another one."),
+    429: ("TooManyRequests", "The caller has as much open as one principal may."),
     500: ("InternalServerError", "Something failed inside the service."),
     502: ("BadGateway", "What another service answered cannot be used."),
     503: ("ServiceUnavailable", "Something that the answer depends on cannot be reached."),

@@ -53,7 +53,8 @@ class OriginRule:
                 raise foreign_page("cross_site")
         if FETCH_MARKS.isdisjoint(headers):
             return
-        origin, is_checked = header(scope, b"origin"), self._local_only or scope["path"] == "/mcp"
+        sends_form = is_page(scope["path"]) and scope["method"] != "GET"
+        origin, is_checked = header(scope, b"origin"), self._local_only or scope["path"] == "/mcp" or sends_form
         own_origins = (self._public_origin, self._requested_url(scope).lower())
         if is_checked and origin is not None and origin.lower() not in own_origins:
             raise foreign_page("foreign_origin")

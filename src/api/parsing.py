@@ -11,8 +11,10 @@ from uuid import UUID
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from baton.api.errors import RequestValidationError
+from baton.api.errors import RequestValidationError, UnstorableTextError
+from baton.api.http import Scope
 from baton.domain.registry import Operation
+from baton.domain.shared.text import UNSTORABLE
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -148,8 +150,15 @@ def distinct_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
+def refuse_unstorable(scope: Scope) -> None:
+    """Raise where the path or a header of a request holds what no text on record holds."""
+    if UNSTORABLE.search(scope["path"]) or any(b"\0" in value for _, value in scope["headers"]):
+        detail = "The path or a header holds NUL or half of a surrogate pair, which no text has; leave it out."
+        raise UnstorableTextError(detail)
+
+
 def refuse_nul(content: Any, place: str) -> None:
-    """Raise for NUL characters, which JSON can express and the store cannot hold."""
+    """Raise for NUL characters and halves of surrogate pairs, which JSON can express and the store cannot hold."""
     parts = [content]
     for part in parts:
         if type(part) is dict:
@@ -157,5 +166,5 @@ def refuse_nul(content: Any, place: str) -> None:
             parts += part.values()
         elif type(part) is list:
             parts += part
-        elif type(part) is str and "\0" in part:
+        elif type(part) is str and UNSTORABLE.search(part):
             raise RequestValidationError.at(place, msg="Text must not contain NUL", type="string_nul")

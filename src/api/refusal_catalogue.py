@@ -21,18 +21,19 @@ from baton.domain.registry import REGISTRY, Operation, Registry, snake_case
 from baton.domain.shared import refusals as domain
 from baton.domain.shared.refusals import NotFound, Refusal
 from baton.domain.shared.sources import refusal_source
+from baton.domain.trust.proposal import TooManyProposalsError
 from baton.domain.views.event_log import StreamEvents
 
 STREAMS: tuple[type[Any], ...] = (StreamEvents, StreamProcedureConduct)
 ALWAYS_POSSIBLE: tuple[type[Refusal], ...] = (
     *(identity.UnauthenticatedError, identity.InvalidTokenError, domain.UnauthorizedError, ForeignRequestError),
-    *(errors.RepeatedHeaderError, errors.RequestTimeoutError, errors.RequestValidationError),
+    *(errors.RepeatedHeaderError, errors.UnstorableTextError, errors.RequestTimeoutError, errors.RequestValidationError),
     *(errors.InternalError, errors.ServiceStoppingError),
     *(StoreUnavailableError, identity.KeySetUnavailableError, identity.IntrospectionUnavailableError),
 )
 COMMAND_REFUSALS: tuple[type[Refusal], ...] = (
     *(domain.ConcurrencyError, domain.IdempotencyClaimLostError, domain.IdempotencyConflictError),
-    *(errors.RequestTooLargeError, errors.UnsupportedMediaTypeError),
+    *(errors.RequestTooLargeError, errors.UnsupportedMediaTypeError, TooManyProposalsError),
 )
 ADVICE = {
     400: "Correct the value that the detail names, and send the request again.",
@@ -44,6 +45,7 @@ ADVICE = {
     409: "Read the record again and do first what the detail asks for; then repeat the request.",
     413: "Send less, or in parts.",
     415: "Send the body as application/json, and say so in Content-Type.",
+    429: "Wait until some of what you have open is decided about, or take it back.",
     422: "Correct what the problem lists under errors; needed and example show what fits.",
     500: "Give the correlation id to the operators of the service.",
     503: "Wait for the seconds that Retry-After names, and repeat the request with the same Idempotency-Key.",

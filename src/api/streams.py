@@ -3,9 +3,11 @@ log or the record itself, so a slow one delays no other."""
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -29,6 +31,7 @@ from baton.domain.views.event_log import EventFilter, StreamEvents
 MAX_ROWS = 200  # events that one read of the log returns for a reader
 MAX_BYTES = 128 * 1024  # about how much is buffered for a reader; rows beyond that are read again
 POOL_SHARE = 4  # all streams together use one database connection in four
+RESERVE_SHARE = 4  # one stream in four is kept for who holds a grant
 
 
 @dataclass(frozen=True)
@@ -43,38 +46,54 @@ class StreamIntervals:
 
 
 class OpenStreams:
-    """The live streams of this process: bounded in number and in concurrent use of the database."""
+    """The live streams of this process: bounded in number, for each principal too, and in concurrent use of the database."""
 
-    def __init__(self, limit: int, pool_size: int) -> None:
-        self.limit = limit
-        self.open_count = 0
+    def __init__(self, limit: int, pool_size: int, share: int = 20) -> None:
+        self.limit, self.share = limit, share
+        self._open: Counter[UUID] = Counter()  # by principal
         # Held while a stream reads the database, never while it waits for its client.
         self.reading = asyncio.Semaphore(max(1, pool_size // POOL_SHARE))
 
-    def refuse_more(self) -> None:
-        """Raise where the limit of open streams is reached."""
-        if self.open_count >= self.limit:
-            remedy = "try again when one has ended, or have MAX_OPEN_STREAMS raised"
-            raise TooManyStreamsError(f"This process serves {self.limit} live streams already; {remedy}.")
+    @property
+    def open_count(self) -> int:
+        """How many streams are open."""
+        return self._open.total()
 
-    def respond(self, stream: AsyncGenerator[bytes, None]) -> Response:
+    def refuse_more(self, caller: Caller, *, granted: bool = True) -> None:
+        """Raise where the caller or this process has as many streams as it may; some are kept for who holds a grant."""
+        if self._open[caller.principal_id] >= self.share:
+            remedy = "close some, or have MAX_STREAMS_PER_PRINCIPAL raised"
+            raise TooManyStreamsError(f"You have {self.share} live streams open already; {remedy}.", reason="own_share")
+        reserved = 0 if granted else self.limit // RESERVE_SHARE
+        if self.open_count >= self.limit - reserved:
+            remedy = "try again when one has ended, or have MAX_OPEN_STREAMS raised"
+            detail, reason = f"This process serves {self.limit} live streams already; {remedy}.", None
+            if self.open_count < self.limit:
+                detail = "The live streams that are left are kept for who holds a permission; ask an administrator for one."
+                reason = "reserved"
+            raise TooManyStreamsError(detail, reason=reason)
+
+    def respond(self, stream: AsyncGenerator[bytes, None], caller: Caller, *, granted: bool = True) -> Response:
         """Return a streaming response, which counts as open until it has ended."""
-        self.refuse_more()
-        self.open_count += 1
-        return Response(200, content_type=b"text/event-stream", stream=stream, release=self._release)
+        self.refuse_more(caller, granted=granted)
+        self._open[caller.principal_id] += 1
+        release = partial(self._release, caller.principal_id)
+        return Response(200, content_type=b"text/event-stream", stream=stream, release=release)
 
     @contextmanager
-    def count_open(self) -> Iterator[None]:
+    def count_open(self, caller: Caller, *, granted: bool) -> Iterator[None]:
         """Count a stream as open that is answered in another way."""
-        self.refuse_more()
-        self.open_count += 1
+        self.refuse_more(caller, granted=granted)
+        self._open[caller.principal_id] += 1
         try:
             yield
         finally:
-            self._release()
+            self._release(caller.principal_id)
 
-    def _release(self) -> None:
-        self.open_count -= 1
+    def _release(self, principal_id: UUID) -> None:
+        self._open[principal_id] -= 1
+        if not self._open[principal_id]:
+            del self._open[principal_id]
 
 
 class AppendListener(Protocol):
@@ -127,7 +146,7 @@ class EventStream:
     intervals: StreamIntervals = field(default_factory=StreamIntervals)
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
-        self.streams.refuse_more()
+        self.streams.refuse_more(caller)
         operation = StreamEvents.operation
         refuse_denied(operation.command_name, await self.authorizer.authorize(caller, operation.command_name))
         query = from_query(StreamEvents, request.query, {})
@@ -138,7 +157,7 @@ class EventStream:
         if not access.stream_types:
             detail = "This caller may read no aggregate, so the stream would stay empty; ask for a permission to get one."
             raise UnauthorizedError(detail, reason="nothing_to_see")
-        return self.streams.respond(self._frames(request, caller, query, start, access))
+        return self.streams.respond(self._frames(request, caller, query, start, access), caller)
 
     async def _frames(
         self, request: Request, caller: Caller, query: EventFilter, bookmark: Bookmark, access: FeedAccess
@@ -216,7 +235,7 @@ class ConductStream:
     intervals: StreamIntervals = field(default_factory=StreamIntervals)
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
-        self.streams.refuse_more()
+        self.streams.refuse_more(caller)
         procedure_id = uuid_from(request.path["procedure_id"], "path", "procedure_id")
         query = from_query(StreamProcedureConduct, request.query, {})
         mark = resume_mark(request)
@@ -227,7 +246,7 @@ class ConductStream:
             raise unknown_mark_error()
         elif watch.cursor.ordinal >= watch.outline.end and (watch := await self.feed.after(watch)) is None:
             return Response(204)
-        return self.streams.respond(self._frames(request, caller, view, watch))
+        return self.streams.respond(self._frames(request, caller, view, watch), caller)
 
     async def _frames(
         self, request: Request, caller: Caller, view: ConductView, watch: ConductWatch | None

@@ -127,8 +127,11 @@ def _catalogue_guards(settings: Settings) -> Iterator[str]:
 
 
 def _peer_guards(settings: Settings) -> Iterator[str]:
+    bound = Counter(id for peer in settings.federation_peers.values() for id in peer.accounts)
+    for id in sorted(id for id, count in bound.items() if count > 1):
+        yield f"FEDERATION_PEERS lists the account {id} of more than one peer; give each peer accounts of its own."
     for code, peer in settings.federation_peers.items():
-        parts = urlsplit(peer.address)
+        parts = urlsplit(peer.address or "https:")
         if settings.production and parts.scheme != "https" and not is_on_this_machine(parts.netloc):
             yield f"FEDERATION_PEERS reaches {code} without https, which APP_ENV={settings.app_env} refuses; use https."
         if "@" in parts.netloc:

@@ -53,6 +53,7 @@ class TokenFault(StrEnum):
     WRONG_AUDIENCE = "wrong_audience"
     WRONG_ISSUER = "wrong_issuer"
     MALFORMED = "malformed"
+    NOT_ACCESS_TOKEN_TYPE = "not_access_token_type"
     UNKNOWN_SUBJECT = "unknown_subject"
     INTROSPECTION_INACTIVE = "introspection_inactive"
     UNSUPPORTED_ALGORITHM = "unsupported_algorithm"
@@ -65,6 +66,7 @@ SENTENCES = {
     TokenFault.WRONG_AUDIENCE: f"The token is not meant for this surface; get one for the audience {METADATA_PATH} names.",
     TokenFault.WRONG_ISSUER: f"The token's issuer is not trusted here; get one from a server that {METADATA_PATH} names.",
     TokenFault.MALFORMED: "This is no access token; send 'Authorization: Bearer <token>' with the token exactly as issued.",
+    TokenFault.NOT_ACCESS_TOKEN_TYPE: "This is no access token but a refresh or id token; send the access token.",
     TokenFault.UNKNOWN_SUBJECT: "The token is genuine but stands for no actor; ask an administrator to bind its subject.",
     TokenFault.INTROSPECTION_INACTIVE: "The token's issuer says that it is not active; get a new one.",
     TokenFault.UNSUPPORTED_ALGORITHM: "The token's signature algorithm is not accepted from its issuer; ask for another.",

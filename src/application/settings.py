@@ -71,11 +71,13 @@ def _base_url(url: str) -> str:
 
 
 class FederationPeer(BaseModel):
-    """Where a peer is reached, and the token it gave us."""
+    """A peer: where it is reached, the token it gave us, the id that we have there, and its own accounts here."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-    address: Annotated[str, AfterValidator(_base_url)] = Field(repr=False)
+    address: Annotated[str, AfterValidator(_base_url)] | None = Field(None, repr=False)
     token: SecretStr | None = None
+    facility_id: UUID | None = None
+    accounts: tuple[UUID, ...] = ()
 
 
 class UnownedSignals(StrEnum):
@@ -270,8 +272,8 @@ class Settings(BaseSettings):
     """Where published artifacts are put for the peers, and read from when a peer asks for one; unset, nothing is
     published."""
     federation_peers: dict[plant.FacilityCode, FederationPeer] = {}
-    """Where artifacts of peers are fetched from, as a JSON object: under each facility's code its `address`, the base of
-    its REST API, and the `token` that it gave us, if any."""
+    """The peers, as a JSON object: under each facility's code its `address`, the base of its REST API, the `token` that it
+    gave us, the `facility_id` under which it knows us, and its `accounts` here, which read what was published to it."""
     logbook_mirror_directory: Path | None = None
     """Where debriefs are copied to for the facility's own electronic logbook; unset, nothing is copied."""
     logbook_mirror_target: LogbookName | None = None
@@ -302,6 +304,8 @@ class Settings(BaseSettings):
     """How long a client may take to send a request as a whole, and to take up any of what waits for it."""
     max_open_streams: Annotated[int, Field(ge=1)] = 200
     """How many live streams one API process serves at a time."""
+    max_streams_per_principal: Annotated[int, Field(ge=1)] = 20
+    """How many of them are of one principal; callers who are not signed in count as one."""
     idempotency_lock_stale_seconds: Annotated[int, Field(ge=1)] = 60
     """After this long an unfinished request's idempotency key may be claimed again."""
     idempotency_ttl_hours: Annotated[int, Field(ge=0)] = 24
@@ -386,7 +390,8 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
     for name in ("anthropic_api_key", "openai_api_key", "datacite_password", "temporal_api_key", "scicat_token"):
         shown[name] = shown[name] and HIDDEN
     for peer in shown["federation_peers"].values():
-        peer["address"], peer["token"] = _without_password(peer["address"]), peer["token"] and HIDDEN
+        peer["address"] = peer["address"] and _without_password(peer["address"])
+        peer["token"] = peer["token"] and HIDDEN
     shown["compute_environment"] = dict.fromkeys(settings.compute_environment, HIDDEN)
     return {name.upper(): value for name, value in shown.items()}
 

@@ -20,6 +20,7 @@ from baton.beamline.reading import BeamlineFileError, LoadedFile, read_files
 from baton.beamline.record import BeamlineRecord, Key, RecordReader
 from baton.beamline.schema import file_schema
 from baton.client import Baton
+from baton.client.wording import terminal_text
 
 DONE, REFUSED, DIFFERENT = 0, 1, 2
 MOST_LINES = 200  # of a plan that are printed
@@ -185,6 +186,7 @@ def change_lines(change: ThingChange) -> Iterator[tuple[str, str]]:
 
 def print_line(sign: str, text: str) -> None:
     """Print one line of a plan."""
+    text = terminal_text(text)
     if sys.stdout.isatty():
         Console(highlight=False, emoji=False, soft_wrap=True).print(f"[{COLOURS[sign]}]{sign} {escape(text)}[/]")
     else:
@@ -202,7 +204,7 @@ def confirm(count: int) -> bool:
 def refuse_files(error: BeamlineFileError) -> int:
     """Print what is wrong with files."""
     for fault in error.faults[:MOST_LINES]:
-        print(f"baton: {fault}", file=sys.stderr)
+        print(f"baton: {terminal_text(fault)}", file=sys.stderr)
     if len(error.faults) > MOST_LINES:
         print(f"baton: and {len(error.faults) - MOST_LINES:,} more faults.", file=sys.stderr)
     return REFUSED

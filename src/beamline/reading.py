@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 STRANGE_FLOAT = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 FACILITY_SECTIONS = ("enclosures", "assets", "supplies", "clearances")  # those whose entries name a facility
 ValuePath = tuple[str | int, ...]
+Mark = tuple[int, int]  # Line and column, from 0.
+TOO_DEEP = f"lists and objects nest deeper than {DEEPEST} levels"
 
 
 class BeamlineFileError(Exception):
@@ -56,11 +59,17 @@ class Source:
 
     def place(self, path: ValuePath) -> str:
         """Return where a value stands, or the deepest there is on the way to it: `name:line:column`."""
-        try:
-            line, column = locate(self.text, path)
-        except YAMLError:
-            line, column = 0, 0
+        found = (self.marks[path[:end]] for end in range(len(path), -1, -1) if path[:end] in self.marks)
+        line, column = next(found, (0, 0))
         return f"{self.name}:{line + 1}:{column + 1}"
+
+    @cached_property
+    def marks(self) -> dict[ValuePath, Mark]:
+        """Where every value stands, by the path to it; the text is read once more for all of them."""
+        marks: dict[ValuePath, Mark] = {}
+        with suppress(YAMLError):
+            marks.update(value_marks(self.text))
+        return marks
 
 
 @dataclass(frozen=True)
@@ -152,8 +161,10 @@ def with_facility(content: BeamlineFile) -> BeamlineFile:
 def plain_data(source: Source) -> Any:
     """Return the one document of a YAML text as plain data, by the core schema of YAML 1.2; JSON is YAML."""
     if source.text.lstrip().startswith("{"):
-        with suppress(ValueError):  # what is no JSON is read as YAML, which says where it is wrong
-            return json.loads(source.text, object_pairs_hook=single_members, parse_constant=refuse_constant)
+        with suppress(ValueError, RecursionError):  # what is no JSON is read as YAML, which says where it is wrong
+            data = json.loads(source.text, object_pairs_hook=single_members, parse_constant=refuse_constant)
+            refuse_deep(source, data)
+            return data
     try:
         return Events(source).document()
     except MarkedYAMLError as error:
@@ -162,6 +173,20 @@ def plain_data(source: Source) -> Any:
         raise BeamlineFileError([f"{at}: {error.problem or error.context or 'this is no YAML'}."]) from None
     except (YAMLError, ValueError) as error:
         raise BeamlineFileError([f"{source.name}: {str(error).splitlines()[0]}."]) from None
+
+
+def refuse_deep(source: Source, data: Any) -> None:
+    """Refuse data that nests deeper than what is written as YAML may."""
+    level = [data]
+    for _ in range(DEEPEST + 1):
+        if not (level := [one for held in level for one in members_of(held) if isinstance(one, dict | list)]):
+            return
+    raise BeamlineFileError([f"{source.name}: {TOO_DEEP}; write them flatter."])
+
+
+def members_of(data: Any) -> Iterable[Any]:
+    """Return what an object or a list holds."""
+    return data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
 
 
 def single_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -209,7 +234,7 @@ class Events:
             self.count += 1
             return self.remember(event, self.scalar(event))
         if depth > DEEPEST:
-            raise self.fault(event, f"lists and objects nest deeper than {DEEPEST} levels")
+            raise BeamlineFileError([f"{self.source.name}: {TOO_DEEP}; write them flatter."])
         if isinstance(event, AliasEvent):
             return self.repeat(event)
         before = self.count
@@ -295,50 +320,38 @@ class Events:
         return BeamlineFileError([f"{self.source.name}:{mark.line + 1}:{mark.column + 1}: {sentence}."])
 
 
-def locate(text: str, path: ValuePath) -> tuple[int, int]:
-    """Return line and column, from 0, of the value at this path or of the deepest one on the way to it."""
-    events = parse_events(text)
-    mark = (0, 0)
-    for event in events:
-        if isinstance(event, NodeEvent):
-            mark = (event.start_mark.line, event.start_mark.column)
-            break
-    else:
-        return mark
-    for part in path:
-        found = step_into(events, event, part)
-        if found is None:
-            return mark
-        event, mark = found
-    return mark
+def value_marks(text: str) -> Iterator[tuple[ValuePath, Mark]]:
+    """Yield the path of each value and where it stands; a member of an object stands where its key does."""
+    opened: list[OpenValue] = []
+    for event in parse_events(text):
+        if isinstance(event, MappingEndEvent | SequenceEndEvent):
+            opened.pop()
+        elif isinstance(event, NodeEvent):
+            start = event.start_mark.line, event.start_mark.column
+            path, mark = opened[-1].next_path(event, start) if opened else ((), start)
+            if path is None:
+                continue
+            yield path, mark
+            if isinstance(event, MappingStartEvent | SequenceStartEvent):
+                opened.append(OpenValue(path, isinstance(event, MappingStartEvent)))
 
 
-def step_into(events: Iterator[Any], opened: Any, part: str | int) -> tuple[Any, tuple[int, int]] | None:
-    """Return the event that begins a member of the object or list that was opened, and where it stands."""
-    if isinstance(opened, MappingStartEvent):
-        for key in events:
-            if isinstance(key, MappingEndEvent):
-                return None
-            value = next(events)
-            if key.value == part:
-                return value, (key.start_mark.line, key.start_mark.column)
-            skip(events, value)
-    elif isinstance(opened, SequenceStartEvent):
-        for index, value in enumerate(events):
-            if isinstance(value, SequenceEndEvent):
-                return None
-            if index == part:
-                return value, (value.start_mark.line, value.start_mark.column)
-            skip(events, value)
-    return None
+class OpenValue:
+    """An object or list of which the events come one after the other."""
 
+    def __init__(self, path: ValuePath, is_object: bool) -> None:
+        self.path = path
+        self.is_object = is_object
+        self.count = 0
+        self.key: tuple[str, Mark] | None = None
 
-def skip(events: Iterator[Any], opened: Any) -> None:
-    """Pass over the rest of what an event begins."""
-    level = 1 if isinstance(opened, MappingStartEvent | SequenceStartEvent) else 0
-    while level:
-        event = next(events)
-        if isinstance(event, MappingStartEvent | SequenceStartEvent):
-            level += 1
-        elif isinstance(event, MappingEndEvent | SequenceEndEvent):
-            level -= 1
+    def next_path(self, event: Any, start: Mark) -> tuple[ValuePath | None, Mark]:
+        """Return the path of the value that an event begins, and where it stands; no path where it is a key itself."""
+        if not self.is_object:
+            self.count += 1
+            return (*self.path, self.count - 1), start
+        if self.key is None:
+            self.key = getattr(event, "value", ""), start
+            return None, start
+        (name, mark), self.key = self.key, None
+        return (*self.path, name), mark

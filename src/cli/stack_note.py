@@ -2,9 +2,14 @@
 
 import fcntl
 import json
+import os
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 NOTE = "stack.json"
 
@@ -22,6 +27,24 @@ def stack_address(data_dir: Path, name: str) -> str | None:
     """Return one address of the stack that runs on this data directory."""
     address = read_note(data_dir).get(name)
     return address if isinstance(address, str) else None
+
+
+def is_own_stack(data_dir: Path, address: str) -> bool:
+    """Return whether this address stands in a note that nobody but this user can have written, and is of this machine."""
+    try:
+        found = [path.stat() for path in (data_dir, data_dir / NOTE)]
+        host = urlsplit(address).hostname or ""
+    except (OSError, ValueError):
+        return False
+    is_own = all(one.st_uid == os.getuid() and not one.st_mode & stat.S_IWOTH for one in found)
+    return is_own and is_loopback(host) and address == stack_address(data_dir, "url")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine alone."""
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
 
 
 def read_note(data_dir: Path) -> dict[str, Any]:

@@ -14,14 +14,15 @@ STREAM_TIMEOUT = httpx.Timeout(10, read=40)  # a stream without even a comment f
 
 
 def connection_options(url: str, token: str | None) -> dict[str, Any]:
-    """Return what a connection to the service is opened with; the token is that of `BATON_TOKEN` where none is given."""
+    """Return what a connection to the service is opened with; the token is that of `BATON_TOKEN` where none is given, and
+    none where an empty one is."""
     try:
         address = httpx.URL(url)
     except httpx.InvalidURL:
         address = httpx.URL("")
     if address.scheme not in ("http", "https") or not address.host:
         raise InvalidAddressError(f"{url} is no URL; give one like {DEFAULT_URL}.")
-    token = token or os.environ.get("BATON_TOKEN")
+    token = os.environ.get("BATON_TOKEN") if token is None else token
     return {"base_url": url, "headers": {"Authorization": f"Bearer {token}"} if token else {}, "timeout": TIMEOUT}
 
 

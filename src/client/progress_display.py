@@ -8,6 +8,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task
 from rich.text import Text
 
 from baton.client.watched_work import WatchedWork, duration
+from baton.client.wording import terminal_text
 
 Update = Callable[[bool], None]  # takes whether the frame says more than that the next step has begun
 
@@ -34,7 +35,7 @@ class TextColumn(ProgressColumn):
 @contextmanager
 def show_bar(work: WatchedWork, console: Console) -> Iterator[Update]:
     """Show a progress bar, which is removed when the work has ended; yield what updates it."""
-    line = TextColumn(lambda task: Text(work.line, style="red" if work.is_worker_lost else ""))
+    line = TextColumn(lambda task: Text(terminal_text(work.line), style="red" if work.is_worker_lost else ""))
     steps = TextColumn(lambda task: Text("" if task.total is None else f"{task.completed:.0f}/{task.total:.0f}"))
     elapsed = TextColumn(lambda task: Text(duration(work.elapsed_seconds), style="progress.elapsed"))
     with Progress(BarColumn(24), steps, elapsed, line, console=console, transient=True) as progress:
@@ -51,7 +52,7 @@ def print_lines(work: WatchedWork, console: Console) -> Iterator[Update]:
         nonlocal printed
         if is_notable and work.line != printed:
             printed = work.line
-            console.print(printed, highlight=False, markup=False)
+            console.print(terminal_text(printed), highlight=False, markup=False)
 
     yield update
 

@@ -15,13 +15,14 @@ from datetime import date, datetime, time, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
 from baton.client.refusals import ClientError
 
 MOST_BYTES = 5_000_000
-MOST_UNPACKED_BYTES = 50_000_000
-MOST_TAGS = 1_000_000  # of the sheets and their texts; all cells of the largest table take four fifths of them
-MOST_OTHER_TAGS = 50_000  # of styles and the like, which take much longer to read
+MOST_UNPACKED_BYTES = 25_000_000
+MOST_ELEMENTS = {True: 500_000, False: 25_000}  # of sheets and their texts; of styles and the like, which take much longer
+MOST_ROW_CELLS, MOST_CELLS = 1_000, 120_000  # of a row and of a sheet, empty ones with a format counted
 MOST_PLACES = 1_500_000  # that are looked at for a cell: a few cells may be spread so far that this takes for ever
 MOST_PARTS = 1_000
 MOST_ROWS, MOST_COLUMNS = 500, 200
@@ -29,9 +30,8 @@ LAST_ROW = 1_048_576  # of a worksheet; a file may claim that one is further dow
 LONGEST_CELL = 10_000
 SHOWN_FAULTS = 20
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-DOCTYPES = tuple("<!DOCTYPE".encode(one) for one in ("ascii", "utf-16-le", "utf-16-be"))
 OLD_WORKBOOK = bytes.fromhex("d0cf11e0a1b11ae1")  # Excel before 2007, and every workbook with a password
-PARTS_WITH_CELLS = ("xl/worksheets/", "xl/sharedStrings")
+ROOTS_WITH_CELLS = frozenset({"worksheet", "sst"})
 TOO_MANY_CELLS = "holds too many cells and styles; copy the table alone into a new file."
 ENCRYPTED = 0x1  # of a part of a zip file
 Cell = str | int | float | bool | datetime | date | time | timedelta
@@ -40,10 +40,10 @@ Cell = str | int | float | bool | datetime | date | time | timedelta
 class SpreadsheetError(ClientError, ValueError):
     """A spreadsheet that cannot be used; `faults` are the first twenty with their places, `more` counts the others."""
 
-    def __init__(self, name: str, faults: Sequence[str]) -> None:
+    def __init__(self, name: str, faults: Sequence[str], more: int = 0) -> None:
         self.name = name
         self.faults = tuple(faults[:SHOWN_FAULTS])
-        self.more = len(faults) - len(self.faults)
+        self.more = len(faults) - len(self.faults) + more
         super().__init__(" ".join(self.sentences))
 
     @property
@@ -266,19 +266,44 @@ def check_workbook(name: str, content: bytes) -> None:
                 raise SpreadsheetError(name, ["is encrypted; save it without a password."])
             if sum(part.file_size for part in parts) > MOST_UNPACKED_BYTES or len(parts) > MOST_PARTS:
                 raise SpreadsheetError(name, [too_large(MOST_UNPACKED_BYTES, unpacked=True)])
-            tags = {True: 0, False: 0}
+            elements = dict.fromkeys(MOST_ELEMENTS, 0)
             for part in parts:
-                if part.filename.lower().endswith((".xml", ".rels")):
-                    text = archive.read(part)  # never more than the directory says
-                    tags[part.filename.startswith(PARTS_WITH_CELLS)] += text.count(b"<")
-                    if any(one in text for one in DOCTYPES):
-                        raise SpreadsheetError(name, ["declares entities, as no workbook does; save it anew as .xlsx."])
-            if tags[True] > MOST_TAGS or tags[False] > MOST_OTHER_TAGS:
-                raise SpreadsheetError(name, [TOO_MANY_CELLS])
+                check_part(name, archive.read(part), elements)  # never more than the directory says
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, RuntimeError, ValueError) as error:
         if isinstance(error, SpreadsheetError):
             raise
         raise SpreadsheetError(name, ["is no .xlsx file, or a damaged one; save it anew as .xlsx."]) from None
+
+
+def check_part(name: str, content: bytes, elements: dict[bool, int]) -> None:
+    """Refuse a part of a workbook with too many elements or cells, whatever it is called; what is no XML holds none."""
+    parser = expat.ParserCreate(namespace_separator=" ")
+    row_cells = cells = 0
+    has_cells: bool | None = None
+
+    def begin(tag: str, _: Any) -> None:
+        nonlocal row_cells, cells, has_cells
+        local = tag.rpartition(" ")[2]
+        if has_cells is None:
+            has_cells = local in ROOTS_WITH_CELLS
+        elements[has_cells] += 1
+        if local == "row":
+            row_cells = 0
+        elif local == "c":
+            row_cells, cells = row_cells + 1, cells + 1
+        if elements[has_cells] > MOST_ELEMENTS[has_cells] or row_cells > MOST_ROW_CELLS or cells > MOST_CELLS:
+            raise SpreadsheetError(name, [TOO_MANY_CELLS])
+
+    def declare(*_: Any) -> None:
+        raise SpreadsheetError(name, ["declares entities, as no workbook does; save it anew as .xlsx."])
+
+    parser.StartElementHandler, parser.StartDoctypeDeclHandler = begin, declare
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError as error:
+        if has_cells is None and error.code != expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING]:
+            return
+        raise SpreadsheetError(name, ["is no workbook that can be read: a part of it is damaged; save it anew."]) from None
 
 
 def sheet_rows(name: str, content: bytes) -> Iterator[SheetRow]:

@@ -1,9 +1,25 @@
 """The few sentences that the client says itself of work it watches; the service says the others, in its answers."""
 
+import re
 from typing import Any
 
+ESCAPE_SEQUENCE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]")  # colours, concealment, movements of the cursor
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+TERMINAL_CONTROLS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # those that JSON need not escape
 SHORTEST_SECONDS = 5  # that words tell apart
 LONGEST_REASON = 500
+
+
+def terminal_text(text: str) -> str:
+    """Return a text of the record as a terminal may get it: in one line, without escape sequences, control characters and
+    what turns the direction of the text around it."""
+    return CONTROLS.sub(" ", DIRECTIONS.sub("", ESCAPE_SEQUENCE.sub("", text)))
+
+
+def terminal_json(document: str) -> str:
+    """Return a JSON text in which such characters are escaped; it says the same."""
+    return TERMINAL_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
 
 
 def ending_text(result: Any) -> str:

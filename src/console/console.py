@@ -21,6 +21,7 @@ from baton.console.actions import CommandForms, referring_page, typed_in
 from baton.console.health import Examine
 from baton.console.live import LiveReader, LiveView, LiveViews, ViewKey
 from baton.console.page import PAGES, ConsolePage, Handler
+from baton.console.page_queries import HeldPermissions, MissingPermissionError
 from baton.console.rendering import redirect, serve_static
 from baton.console.sessions import ConsoleSession, comes_from_elsewhere, refuse_foreign_sender
 from baton.console.shell import ConsoleShell, address_of, parameters_in, query_of
@@ -136,8 +137,16 @@ class Console:
             keys = (shared, replace(shared, person=(caller.principal_id, groups)))
             return [LiveView(key, page, caller, path, query) for key in keys]
 
+        refuse_blind(page, session.held)
         reader = LiveReader(self.live, request, caller, make_views)
-        return self.shell.parts.streams.respond(reader.frames())
+        return self.shell.parts.streams.respond(reader.frames(), caller, granted=session.held.holds_any)
+
+
+def refuse_blind(page: ConsolePage, held: HeldPermissions) -> None:
+    """Raise where a person may see no region of a page; those that ask nothing show what the person may see otherwise."""
+    asked = [region.asks for region in page.regions.values()]
+    if not any(all(map(held.may, asks)) if asks else held.holds_any for asks in asked):
+        raise MissingPermissionError(next(asks for asks in asked if asks))
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,15 @@ class HeldPermissions:
     at_once: frozenset[str] = frozenset()
     with_approval: frozenset[str] = frozenset()
 
+    @property
+    def holds_any(self) -> bool:
+        """Whether they hold any permission at all."""
+        return bool(self.at_once or self.with_approval)
+
+    def may(self, operation: Operation) -> bool:
+        """Return whether they may ask or do this, or propose it."""
+        return operation.open or operation.command_name in self.at_once or operation.command_name in self.with_approval
+
 
 @dataclass
 class PageQueries:
@@ -92,7 +101,7 @@ class PageQueries:
     def may(self, *inputs: "type[Query] | Operation") -> bool:
         """Return whether the person may ask or do all of these, or propose those that they hold with approval."""
         operations = (one if isinstance(one, Operation) else one.operation for one in inputs)
-        return all(one.open or one.command_name in self.permitted or self.proposes(one) for one in operations)
+        return all(map(self.held.may, operations))
 
     def proposes(self, operation: Operation) -> bool:
         """Return whether a command becomes a proposal when the person gives it."""

@@ -22,6 +22,7 @@ from baton.application.identity import IdentityProvider, InvalidTokenError, Toke
 from baton.application.ports import Clock
 from baton.domain.access.identity_provider import ProviderFacts
 from baton.domain.kernel import NIL
+from baton.domain.shared.text import UNSTORABLE
 
 log = structlog.get_logger()
 
@@ -74,7 +75,7 @@ LEEWAY = timedelta(seconds=30)  # allowed difference between the clocks of issue
 
 def verified_token(issuer: str, claims: Mapping[str, Any]) -> VerifiedToken:
     """Return the token that these claims describe; refuse a missing subject or an impossible time."""
-    if not isinstance(subject := claims.get("sub"), str) or not subject:
+    if not isinstance(subject := claims.get("sub"), str) or not subject or UNSTORABLE.search(subject):
         raise InvalidTokenError(TokenFault.MALFORMED)
     return VerifiedToken(issuer, subject, scopes_of(claims), time_of(claims, "exp"), claims)
 
@@ -218,6 +219,12 @@ def _key(published: Any, algorithm: str) -> jwt.PyJWK | None:
     return key
 
 
+TOKEN_TYPES: Mapping[str, frozenset[str]] = {
+    "token_type": frozenset({"bearer", "dpop", "access_token", "urn:ietf:params:oauth:token-type:access_token"}),
+    "typ": frozenset({*ACCESS_TOKEN_TYPES, "jwt", "bearer", "dpop"}),
+    "token_use": frozenset({"access"}),
+}
+"""What issuers call an access token, by the member of an answer (RFC 7662, Keycloak, Cognito) in which they say its kind."""
 CACHE_CAPACITY = 1024
 CALLS_AT_ONCE = 20
 CALL_PAUSE = (
@@ -283,6 +290,9 @@ class IntrospectionVerifier:
     def _judge(self, answer: Mapping[str, Any], audience: str, now: datetime) -> VerifiedToken:
         if answer.get("active") is not True:
             raise InvalidTokenError(TokenFault.INTROSPECTION_INACTIVE)
+        for name, accepted in TOKEN_TYPES.items():
+            if (kind := answer.get(name)) is not None and str(kind).lower() not in accepted:
+                raise InvalidTokenError(TokenFault.NOT_ACCESS_TOKEN_TYPE)
         if answer.get("iss") not in (None, self._provider.issuer):
             raise InvalidTokenError(TokenFault.WRONG_ISSUER)
         meant_for = answer.get("aud")

@@ -35,7 +35,7 @@ class HttpPeerClient:
             await self._http.aclose()
 
     async def fetch(self, facility_code: str, receipt_id: UUID, content_hash: str, uri: str | None = None) -> bytes:
-        if (peer := self._peers.get(facility_code)) is None:
+        if (peer := self._peers.get(facility_code)) is None or peer.address is None:
             refuse("no_address", f"There is no address of {facility_code} to fetch from; add it to FEDERATION_PEERS.")
         if uri is not None and not uri.startswith(f"{peer.address}/"):
             refuse("other_address", "The artifact is said to be elsewhere than at its publisher; ask there where it is.")

@@ -1,5 +1,7 @@
 """Commands that need the approval of a second person: proposed, approved, refused by class, and never reached otherwise."""
 
+import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
@@ -8,8 +10,9 @@ import httpx
 import pytest
 from mcp_types import CallToolResult, ElicitResult
 
-from baton.api.mcp.confirmation import DATA_BEGINS, DATA_ENDS
+from baton.api.mcp.sentences import DATA_BEGINS, DATA_ENDS
 from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.trust.proposal import MOST_OPEN
 from tests.support.api.approval_service import DECIDING, ApprovalService, approve, open_approval_service
 from tests.support.api.example_reads import cause, history
 from tests.support.api.mcp_clients import MCP, agent, json_of, refusal, sentence_of
@@ -435,3 +438,26 @@ class TestNoOtherWay:
         forged = f"proposal\t{proposed['proposal_id']}"
         refused = await desk.proposer.request("POST", "/zones", json={"name": "x"}, headers={"Idempotency-Key": forged})
         assert refused.status_code in (400, 422)
+
+
+class TestBounds:
+    async def test_a_principal_has_so_many_open_proposals_at_most(self, desk: ApprovalService) -> None:
+        eager = await desk.register("Eager", *DECIDING)
+        grant = {"approval": {"principals": [desk.id_of(desk.approver)]}}
+        await desk.define_policy("Eager, with approval", [desk.id_of(eager)], ["DefineZone"], **grant)
+        opened = [await desk.propose(api=eager) for _ in range(MOST_OPEN)]
+        refused = await eager.post("/zones", {"name": "one more"})
+        assert cause(refused) == (429, "TooManyProposalsError", None)
+        assert f"{MOST_OPEN} proposals" in refused.json()["detail"]
+        assert "withdraw" in refused.json()["detail"]
+        await desk.propose()  # others propose as before
+        assert (await decide(eager, opened[0], "withdraw")).status_code == 204
+        await desk.propose(api=eager)
+        assert (await eager.post("/zones", {"name": "one more"})).status_code == 429
+
+    async def test_proposals_at_once_pass_no_more_than_the_bound(self, desk: ApprovalService) -> None:
+        hasty = await desk.register("Hasty", *DECIDING)
+        grant = {"approval": {"principals": [desk.id_of(desk.approver)]}}
+        await desk.define_policy("Hasty, with approval", [desk.id_of(hasty)], ["DefineZone"], **grant)
+        answers = await asyncio.gather(*(hasty.post("/zones", {"name": f"Zone {uuid4()}"}) for _ in range(MOST_OPEN + 15)))
+        assert Counter(one.status_code for one in answers) == {202: MOST_OPEN, 429: 15}

@@ -158,7 +158,7 @@ async def has_room(api: Api) -> bool:
 
 
 async def test_readers_that_do_not_read_leave_the_database_and_the_memory_to_others(filled_database: str) -> None:
-    async with running_api(filled_database, projecting=False) as api:
+    async with running_api(filled_database, projecting=False, max_streams_per_principal=100) as api:
         before = psutil.Process().memory_info().rss
         grown, reading = [0], [0]
         async with (

@@ -480,3 +480,27 @@ class TestProposals:
         await until_status(service, UUID(procedure_id), "Completed")
         (*_, last) = await history(service.boss, f"/procedures/{procedure_id}")
         assert (last["principal_id"], last["approved_by"]) == (mira.id, None), "what follows was not approved but permitted"
+
+
+class TestTakingAway:
+    @pytest.mark.parametrize("verb", ["remove-member", "retire"])
+    async def test_nobody_takes_away_from_a_group_whose_members_may_do_more(self, service: GroupService, verb: str) -> None:
+        mira, jun = await service.register(), await service.register("Jun Abe")
+        group_id, crew_id = await service.define_group(None, "", mira), await service.define_group(None, "", jun)
+        await service.permit([group_id], "DefineZone")
+        await service.permit([crew_id], "RemoveGroupMember", "RetireGroup")
+        body = {"actor_id": mira.id} if verb == "remove-member" else {"reason": "dissolved"}
+        code = "GroupCannotRemoveMemberError" if verb == "remove-member" else "GroupCannotRetireError"
+        less = service.as_person(jun)
+        assert cause(await less.post(f"/groups/{group_id}/{verb}", body)) == (409, code, "more_privileged")
+        await service.permit([crew_id], "DefineZone")
+        assert (await less.post(f"/groups/{group_id}/{verb}", body)).status_code == 204
+
+    async def test_nobody_retires_the_group_that_approves_what_they_propose(self, service: GroupService) -> None:
+        jun = await service.register("Jun Abe")
+        approvers_id, crew_id = await service.define_group(), await service.define_group(None, "", jun)
+        approval = {"approval": {"groups": [approvers_id]}}
+        await service.permit([crew_id], "DefineZone", **approval)
+        await service.permit([crew_id], "RetireGroup")
+        refused = await service.as_person(jun).post(f"/groups/{approvers_id}/retire")
+        assert cause(refused) == (409, "GroupCannotRetireError", "more_privileged")

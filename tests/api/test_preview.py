@@ -152,7 +152,7 @@ async def test_a_model_gets_an_image_to_look_at(site: PictureSite) -> None:
             "call_operation", {"name": "get_dataset_preview", "arguments": {"dataset_id": dataset}}
         )
         refused = await refusal(client, "get_dataset_preview", dataset_id=empty)
-    sentence, image = result.content
+    sentence, image, _ = result.content
     assert (sentence.type, image.type) == ("text", "image")
     assert sentence.text.startswith("This is a file of type image/png")
     assert image.mime_type == "image/png"

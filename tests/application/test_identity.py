@@ -66,6 +66,7 @@ def test_the_faults_are_the_documented_ones() -> None:
         "wrong_audience",
         "wrong_issuer",
         "malformed",
+        "not_access_token_type",
         "unknown_subject",
         "introspection_inactive",
         "unsupported_algorithm",

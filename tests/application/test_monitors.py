@@ -165,6 +165,14 @@ class TestPermits:
                 "ProcessVariable:PSS:B:PERMIT",
             )
 
+    async def test_what_a_source_with_a_fast_clock_says_counts_without_its_time(
+        self, record: MemoryRecord, plant: Simulator
+    ) -> None:
+        async with record.running_monitors(plant):
+            await until(permits_are(record, "Permitted"))
+            plant.set_reading(PERMIT, Reading(value=0, sampled_at=datetime.now(UTC) + timedelta(hours=1)))
+            await until(permits_are(record, "Permitted", "NotPermitted"))
+
     async def test_bad_quality_and_an_unknown_value_are_unknown(self, record: MemoryRecord, plant: Simulator) -> None:
         async with record.running_monitors(plant):
             await until(permits_are(record, "Permitted"))

@@ -41,7 +41,15 @@ from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.peers import HttpPeerClient
 from tests.support.api.concurrent_requests import overtake
-from tests.support.domain.artifacts import KEY, OTHER_KEY, SOURCE, forged_artifact, public_material, published_artifact
+from tests.support.domain.artifacts import (
+    KEY,
+    OTHER_KEY,
+    SOURCE,
+    addressee,
+    forged_artifact,
+    public_material,
+    published_artifact,
+)
 from tests.support.domain.calibrations import definition
 from tests.support.domain.peers import INBOUND, grant
 from tests.support.infrastructure.peer_server import TOKEN, PeerServer, running_peer
@@ -121,7 +129,7 @@ async def open_runtime(database_url: str, peer: PeerServer) -> AsyncIterator[Cal
     async with AsyncExitStack() as stack:
 
         async def open(**settings: Any) -> Runtime:
-            peers = {SOURCE: FederationPeer(address=peer.url, token=TOKEN)}
+            peers = {SOURCE: FederationPeer(address=peer.url, token=TOKEN, facility_id=addressee())}
             chosen = Settings(database_url=database_url, app_env="test", federation_peers=peers, **settings)
             runtime = await stack.enter_async_context(Runtime(chosen))
             await runtime.plant_seeds()

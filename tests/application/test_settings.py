@@ -295,6 +295,10 @@ GUARDED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         ["FEDERATION_PEERS reaches alpha without https"],
     ),
+    "an account of two peers": (
+        {"federation_peers": {"alpha": {"accounts": [str(ROBOT)]}, "gamma": {"accounts": [str(ROBOT)]}}},
+        [f"FEDERATION_PEERS lists the account {ROBOT} of more than one peer"],
+    ),
     "peers that are none": (
         {"federation_peers": {"facility": {"address": "http://me"}, "alpha": {"address": "https://u:p@alpha.example"}}},
         ["lists facility, which is this facility itself", "has a password in the address of alpha"],
@@ -487,7 +491,9 @@ def test_what_opens_a_peer_is_not_shown() -> None:
     peers = {"alpha": {"address": "https://reader:s3cret@alpha.example/", "token": "t0ken"}}
     settings = Settings(federation_peers=peers)
     shown = shown_settings(settings)
-    assert shown["FEDERATION_PEERS"] == {"alpha": {"address": "https://***@alpha.example", "token": "***"}}
+    assert shown["FEDERATION_PEERS"] == {
+        "alpha": {"address": "https://***@alpha.example", "token": "***", "facility_id": None, "accounts": []}
+    }
     assert RecordedSettings.of(shown).federation_peers.keys() == {"alpha"}
     assert "t0ken" not in repr(settings)
     assert "s3cret" not in repr(settings)

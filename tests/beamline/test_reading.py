@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from baton.beamline import reading
 from baton.beamline.file import SECTIONS
 from baton.beamline.reading import BeamlineFileError, Source, plain_data, read_files, read_text
 from baton.beamline.schema import file_schema
@@ -113,3 +114,24 @@ def properties(schema: Any, path: str = "") -> Any:
     elif isinstance(schema, list):
         for part in schema:
             yield from properties(part, path)
+
+
+def test_places_of_faults_are_found_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text is parsed once more for all of them, not once for each."""
+    parsed: list[int] = []
+    parse = reading.parse_events
+    monkeypatch.setattr(reading, "parse_events", lambda text: (parsed.append(len(text)), parse(text))[1])
+    entries = [f"- name: A{number}\n  no_such_field: {number}\n" for number in range(400)]
+    with pytest.raises(BeamlineFileError) as refused:
+        read_text(Source("f.yaml", "families:\n" + "".join(entries)))
+    places = [fault.split(": ")[0] for fault in refused.value.faults if "no_such_field" in fault]
+    assert places == [f"f.yaml:{2 * number + 3}:3" for number in range(400)]
+    assert len(parsed) == 2
+
+
+@pytest.mark.parametrize("name", ["f.json", "f.yaml"])
+@pytest.mark.parametrize("levels", [300, 5_000, 200_000])
+def test_what_nests_too_deep_is_refused(name: str, levels: int) -> None:
+    with pytest.raises(BeamlineFileError) as refused:
+        read_text(Source(name, '{"assets": ' + "[" * levels + "]" * levels + "}"))
+    assert refused.value.faults == (f"{name}: lists and objects nest deeper than 200 levels; write them flatter.",)

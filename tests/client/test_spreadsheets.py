@@ -280,7 +280,7 @@ def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(monkeypatch: 
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_, **__: pytest.fail("it was unpacked"))
     for bomb in (large, many.getvalue()):
         assert len(bomb) < 200_000
-        assert fault("a.xlsx", bomb).startswith("has more than 50 MB unpacked")
+        assert fault("a.xlsx", bomb).startswith("has more than 25 MB unpacked")
 
 
 def test_a_size_in_the_directory_that_is_not_true_unpacks_no_more() -> None:

@@ -6,13 +6,13 @@ import re
 from collections.abc import AsyncIterator
 from html import unescape
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 from uuid import uuid4
 
 import httpx
 import pytest
 
-from baton.console.pages.approvals import describe_approvers, json_of, shown_request
+from baton.console.pages.approvals import SHOWN, describe_approvers, json_of, shown_request
 from baton.console.verbs import proposal_label
 from tests.support.api.approval_service import DECIDING, ApprovalService, open_approval_service
 from tests.support.api.mcp_clients import agent
@@ -219,6 +219,23 @@ class TestTheInbox:
         assert 'id="region-approvals"></span>' in other
         shared = await see(service.approver, "/console/waiting", proposed, kind="proposal")
         assert f"/console/proposals/{proposed['proposal_id']}" not in section(shared, "items")
+
+    async def test_what_is_open_is_shown_in_pages(self, service: ApprovalService) -> None:
+        held = (*DECIDING, *SEEING, "DefineZone")
+        approver, person = [await service.register(name, *held) for name in ("Approver of many", "Onlooker")]
+        asking = await service.register("Asking often", *DECIDING)
+        approval = {"principals": [service.id_of(approver)]}
+        await service.define_policy("Of many", [service.id_of(asking)], ["DefineZone"], approval=approval)
+        proposed = [await service.propose(api=asking) for _ in range(SHOWN + 2)]
+        for api, name in ((approver, "deciding"), (asking, "own"), (person, "others")):
+            first = section(await see(api, "/console/approvals", proposed[-1]), name)
+            links = re.findall(rf'href="\?{name}=([^"&]+)"', first)
+            assert first.count("<article") == SHOWN, name
+            assert len(links) == 1, name
+            second = section(await see(api, "/console/approvals", **{name: unquote(links[0])}), name)
+            assert 2 <= second.count("<article") <= SHOWN, name
+            shown = [set(re.findall(r'<h3><a href="/console/proposals/([0-9a-f-]{36})', one)) for one in (first, second)]
+            assert shown[0].isdisjoint(shown[1]), name
 
     async def test_two_with_the_same_permissions_each_see_their_own(self, service: ApprovalService) -> None:
         """A rendering is shared by those who may do the same, and what is personal is not."""

@@ -1,9 +1,11 @@
 """The Queue page without a browser: its rows and forms, what is sent with them, and uploads however they are made."""
 
+import time
 from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from tests.support.console.hall import Hall
 from tests.support.console.page_source import PageSource, load
 from tests.support.console.queued import add_items, open_queue, record, scan_target, titles_of, waiting_items
 from tests.support.console.staff import ENFORCED, employ
+from tests.support.hostile_workbooks import hostile_workbook
 from tests.support.service import Api, running_api
 from tests.support.tables import for_each
 
@@ -270,6 +273,18 @@ async def test_rows_of_a_spreadsheet_are_added_or_every_fault_is_shown(api: Api,
             refused = await send_sheet(api, id, name, b"exposure\n0.4\n", **typed)
             assert (refused.status_code, said in refused.text) == (422, True), said
         assert len(await waiting_items(api, id)) == 4
+
+
+async def test_a_hostile_spreadsheet_costs_the_service_nothing(api: Api, hall: Hall) -> None:
+    recipe, hostile = {"what": f"recipe:{hall.flats_id}"}, hostile_workbook(1_500_000, "sheet1.dat")
+    async with open_queue(api, hall) as id:
+        first = await send_sheet(api, id, "night.xlsx", b"no workbook", **recipe)  # the process that reads is started
+        assert first.status_code == 422
+        before, begun = psutil.Process().memory_info().rss, time.process_time()
+        answer = await send_sheet(api, id, "night.xlsx", hostile, **recipe)
+    assert (answer.status_code, "holds too many cells" in answer.text) == (422, True)
+    assert time.process_time() - begun < 2
+    assert psutil.Process().memory_info().rss - before < 100 * 2**20
 
 
 async def test_a_spreadsheet_of_another_session_is_refused(api: Api, hall: Hall) -> None:

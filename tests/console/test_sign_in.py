@@ -389,10 +389,14 @@ async def test_what_a_signed_in_person_sends_comes_from_their_own_pages(
         ({"name": "Evil", "form_token": other}, {}),
         ({**right, "name": "Evil"}, {"Sec-Fetch-Site": "same-site"}),
         ({**right, "name": "Evil"}, {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}),
+        ({**right, "name": "Evil"}, {"Origin": "https://evil.example"}),
+        ({**right, "name": "Evil"}, {"Origin": "null"}),
+        ({**right, "name": "Evil"}, {"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"}),
     ]
     for form, marks in attempts:
         assert (await browser.post("/console/do/define_zone", data=form, headers=marks)).status_code == 403
-    done = await browser.post("/console/do/define_zone", data=right, headers={"Sec-Fetch-Site": "same-origin"})
+    ours = {"Sec-Fetch-Site": "same-origin", "Origin": service.base_url}
+    done = await browser.post("/console/do/define_zone", data=right, headers=ours)
     assert done.status_code == 303
     own = {"Authorization": f"Bearer {issuer.token('mira-77')}"}
     position = parameters_of(done.headers["location"])["position"]

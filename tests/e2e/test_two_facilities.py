@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -28,7 +28,7 @@ from tests.support.workflows.agent_stack import AgentStack, agent_stack
 
 ALPHA, BETA = "alpha-source", "facility"
 PLACE = {"energy": 25, "optics_config": "5x"}
-ADMINISTRATOR = str(uuid4())
+ADMINISTRATOR, EXCHANGE, OTHER_EXCHANGE = (str(uuid4()) for _ in range(3))
 
 
 @dataclass
@@ -39,6 +39,8 @@ class Exchange:
     beta: Api
     reader: Api
     """Alpha, as beta's account there calls it."""
+    other: Api
+    """Alpha, as the account of a third facility calls it."""
     outbox: Path
     beta_at_alpha: str
     alpha_at_beta: str
@@ -84,12 +86,16 @@ async def exchange(
     (tmp_path / "calibration.pem").write_bytes(pem)
     async with AsyncExitStack() as stack:
         issuer = stack.enter_context(Issuer.running_server())
+        accounts = {"beta-exchange": EXCHANGE, "gamma-exchange": OTHER_EXCHANGE}
         bindings = [{"subject": "mira-77", "actor_id": ADMINISTRATOR}]
+        bindings += [{"subject": name, "actor_id": id, "kind": "service_account"} for name, id in accounts.items()]
+        reading = {BETA: FederationPeer(accounts=[EXCHANGE]), "gamma": FederationPeer(accounts=[OTHER_EXCHANGE])}
         alpha_stack = await facility(
             *(stack, postgres, template, temporal),
             self_facility_code=ALPHA,
             signing_key_directory=tmp_path,
             publication_outbox=tmp_path / "outbox",
+            federation_peers=reading,
             identity_providers=[issuer.provider(subject_bindings=bindings)],
             require_authenticated_principal=True,
             authorization_mode="policy",
@@ -97,19 +103,16 @@ async def exchange(
         )
         alpha = as_subject(alpha_stack.api, issuer, "mira-77")
         await permit(alpha, "Administration", ADMINISTRATOR, *REGISTRY.command_names())
-        account = await alpha.create("/actors", {"name": "Beta's exchange", "kind": "service_account"})
-        bound = await alpha.execute(
-            f"/actors/{account}/subject-bindings/add", {"issuer": issuer.url, "subject": "beta-exchange"}
-        )
-        await permit(alpha, "Exchange with beta", account, "GetPublishedArtifact", "ListPublishedArtifacts")
+        for account in (EXCHANGE, OTHER_EXCHANGE):
+            await permit(alpha, f"Exchange {account}", account, "GetPublishedArtifact", "ListPublishedArtifacts")
 
+        beta_at_alpha = await register_site(alpha, BETA)
         token = issuer.token("beta-exchange")
-        peers = {ALPHA: FederationPeer(address=alpha.base_url, token=token)}
+        peers = {ALPHA: FederationPeer(address=alpha.base_url, token=token, facility_id=UUID(beta_at_alpha))}
         beta = (await facility(stack, postgres, template, temporal, federation_peers=peers)).api
         beta = beta.acting_as(await beta.create("/actors", {"name": "Jonas Brandt"}))
 
-        beta_at_alpha = await register_site(alpha, BETA)
-        own = (await alpha.get("/federation/facilities", code=ALPHA, min_position=bound)).json()["items"][0]["facility_id"]
+        own = (await alpha.get("/federation/facilities", code=ALPHA)).json()["items"][0]["facility_id"]
         signing = await register_key(alpha, own, "Signing", secret_ref="file://calibration")
         outbound = await open_permit(alpha, grant(beta_at_alpha, signing))
         alpha_at_beta = await register_site(beta, ALPHA)
@@ -118,7 +121,8 @@ async def exchange(
         inbound = await open_permit(beta, grant(alpha_at_beta, known, direction="Inbound", terms=INBOUND))
         reader = as_subject(alpha_stack.api, issuer, "beta-exchange")
         ids = (beta_at_alpha, alpha_at_beta, outbound, inbound)
-        yield Exchange(alpha, beta, reader, tmp_path / "outbox", *ids)
+        other = as_subject(alpha_stack.api, issuer, "gamma-exchange")
+        yield Exchange(alpha, beta, reader, other, tmp_path / "outbox", *ids)
 
 
 def as_subject(api: Api, issuer: Issuer, subject: str) -> Api:
@@ -155,6 +159,10 @@ async def test_a_calibration_of_one_facility_is_used_at_another(exchange: Exchan
     assert read.content == (exchange.outbox / f"{receipt_id}.json").read_bytes()
     missing = await exchange.reader.get(f"/federation/artifacts/{uuid4()}")
     assert (missing.status_code, missing.json()["code"]) == (404, "PublishedArtifactNotFoundError")
+    foreign = await exchange.other.get(f"/federation/artifacts/{receipt_id}")
+    assert (foreign.status_code, foreign.json()["code"]) == (404, "PublishedArtifactNotFoundError")
+    listed = await exchange.other.get(f"/federation/facilities/{exchange.beta_at_alpha}/artifacts")
+    assert (listed.status_code, listed.json()["reason"]) == (403, "other_facility")
 
     received = await beta.post("/federation/received-artifacts", reference)
     assert received.status_code == 201, received.text

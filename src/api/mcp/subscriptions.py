@@ -49,7 +49,8 @@ class Subscriptions:
         honored = mcp_types.SubscriptionFilter(resource_subscriptions=list(watched))
         params = mcp_types.SubscriptionsAcknowledgedNotificationParams(notifications=honored, _meta=number)
         acknowledged = mcp_types.SubscriptionsAcknowledgedNotification(params=params)
-        with self._streams.count_open():
+        granted = bool(await self.resources.service.authorizer.permitted_commands(caller))
+        with self._streams.count_open(caller, granted=granted):
             bookmark = await self._end_of_log()
             await context.session.send_notification(acknowledged, related_request_id=context.request_id)
             async for address in self._changes(watched, caller, bookmark):

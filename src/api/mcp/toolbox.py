@@ -214,7 +214,7 @@ def wire_json(part: BaseModel) -> dict[str, Any]:
 def tool_answer(said: str, body: bytes, caller: Caller, facts: Mapping[str, Any] | None = None) -> CallToolResult:
     """Return the answer that REST gives, as structure and, after a sentence, as text; REST headers become `_meta`."""
     return CallToolResult(
-        content=[TextContent(type="text", text=f"{said}\n{body.decode()}")],
+        content=[TextContent(type="text", text=sentences.with_data(said, body))],
         structured_content=orjson.loads(body),
         _meta={**(facts or {}), "baton/correlation_id": str(caller.correlation_id)},
     )
@@ -224,7 +224,11 @@ def document_answer(document: Document, caller: Caller) -> CallToolResult:
     """Return a document as an image or as a resource with its media type, and as a structure too where it is JSON."""
     said = sentences.document_sentence(document.media_type, len(document.content))
     return CallToolResult(
-        content=[TextContent(type="text", text=said), document_content(document, caller)],
+        content=[
+            TextContent(type="text", text=f"{said}\n{sentences.DATA_BEGINS}"),
+            document_content(document, caller),
+            TextContent(type="text", text=sentences.DATA_ENDS),
+        ],
         structured_content=orjson.loads(document.content) if document.media_type.endswith("json") else None,
         _meta={"baton/correlation_id": str(caller.correlation_id)},
     )
@@ -241,5 +245,5 @@ def document_content(document: Document, caller: Caller) -> ContentBlock:
 
 def tool_refusal(body: Mapping[str, Any], caller: Caller) -> CallToolResult:
     """Return a refusal as text alone: a sentence, and the body that REST gives it."""
-    text = TextContent(type="text", text=f"{sentences.refusal_sentence(body)}\n{orjson.dumps(body).decode()}")
+    text = TextContent(type="text", text=sentences.with_data(sentences.refusal_sentence(body), orjson.dumps(body)))
     return CallToolResult(content=[text], is_error=True, _meta={"baton/correlation_id": str(caller.correlation_id)})

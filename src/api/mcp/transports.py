@@ -166,7 +166,7 @@ async def serve_stdio(settings: Settings, service: Service, feed: Feed, listener
         return Caller(principal_id, SYSTEM_MCP_STDIO, uuid_utils.compat.uuid7())
 
     toolbox = Toolbox(REGISTRY, service, settings.mcp_toolset)
-    streams = OpenStreams(settings.max_open_streams, settings.database_pool_size)
+    streams = OpenStreams(settings.max_open_streams, settings.database_pool_size, settings.max_streams_per_principal)
     subscriptions = Subscriptions(Resources(toolbox.operations, service), feed, listener, streams)
     sessions = SessionSubscriptions(subscriptions)
     server = mcp_server(toolbox, subscriptions, caller_of)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import structlog
@@ -124,7 +124,7 @@ class EnclosureMonitor:
         self, watched: WatchedEnclosure, status: EnclosurePermitStatus, observation: SignalObservation
     ) -> None:
         watched.recorded = None  # unknown until the report is answered
-        source = {"observed_at": observation.observed_at, "nothing_read": observation.nothing_read}
+        source = {"observed_at": possible_time(observation.observed_at), "nothing_read": observation.nothing_read}
         needless = ObserveEnclosureStatus.Cannot
         outcome = await self.account.report(ObserveEnclosureStatus, watched.id, observation, needless, **source)
         watched.pace.start_interval(outcome)
@@ -132,6 +132,13 @@ class EnclosureMonitor:
             watched.recorded = status
             if status is not UNKNOWN:
                 watched.read.set()
+
+
+def possible_time(observed_at: datetime | None) -> datetime | None:
+    """Return when a source observed, or None where its clock is so far ahead that the time would be refused: what it
+    observes counts all the same."""
+    is_ahead = observed_at is not None and observed_at - datetime.now(UTC) > enclosures.CLOCK_LEAD / 2
+    return None if is_ahead else observed_at
 
 
 def unknown_permit(code: str, why: str, source_id: str = ENCLOSURE_MONITOR) -> SignalObservation:

@@ -71,6 +71,7 @@ from baton.infrastructure.scans.previews import LocalPreviews
 from baton.infrastructure.scans.reader_process import ReaderProcess
 from baton.infrastructure.scans.scan_files import LocalScanFiles
 from baton.infrastructure.signing import KeyDirectorySigner, KeyDirectoryVerifier
+from baton.infrastructure.tables.reader_process import TableReaderProcess
 from baton.infrastructure.temporal.late_engine import LateEngine
 from baton.infrastructure.wall_clock import clock, new_id
 
@@ -100,7 +101,10 @@ class RuntimeDeployment:
         self._supplies = frozenset(map(address_key, supplies))
         routes, writable = settings.control_routes or SIMULATOR_ONLY, settings.control_writes_enabled
         self._routes = tuple(one.model_copy(update={"read_only": one.read_only or not writable}) for one in routes)
-        self._peer_addresses = {code: peer.address for code, peer in settings.federation_peers.items()}
+        peers = settings.federation_peers.items()
+        self._peer_addresses = {code: peer.address for code, peer in peers if peer.address is not None}
+        self._own_ids_at_peers = {code: peer.facility_id for code, peer in peers if peer.facility_id is not None}
+        self._peer_accounts = {id: code for code, peer in peers for id in peer.accounts}
         self._facility_name: str | None = None
 
     async def load_facility_name(self) -> str:
@@ -137,6 +141,8 @@ class RuntimeDeployment:
             seal_signatures_required=settings.seal_signatures_required,
             catalogues=frozenset(catalogue.name for catalogue in runtime.catalogues),
             peer_addresses=self._peer_addresses,
+            own_ids_at_peers=self._own_ids_at_peers,
+            peer_accounts=self._peer_accounts,
             unit_policy=settings.unit_policy,
             control_routes=self._routes,
         )
@@ -236,6 +242,7 @@ class Runtime:
         hosts, budget = settings.verifier_allowed_hosts, settings.verifier_budget_seconds
         self.byte_sources = ByteSources(self.data_files, hosts, budget)
         self.scan_reader = ReaderProcess(settings.scan_reader_memory_bytes, settings.scan_reader_seconds)
+        self.table_reader = TableReaderProcess()
         self.previews = LocalPreviews(self.data_files, self.scan_reader)
         self.scan_files = LocalScanFiles(self.data_files, self.scan_reader)
         self.catalogues = configured_catalogues(settings, self.data_files)
@@ -304,6 +311,7 @@ class Runtime:
         for close in (self.pool.close, *(client.aclose for client in clients)):
             self._stack.push_async_callback(close)
         self._stack.callback(self.scan_reader.close)
+        self._stack.callback(self.table_reader.close)
         for catalogue in self.catalogues:
             self._stack.push_async_callback(catalogue.aclose)
         if self.minter is not None:

@@ -13,7 +13,7 @@ from typer import Argument, Context, Typer
 from baton.cli.daily.profiles import read_profiles
 from baton.cli.daily.session import DAILY_WORK, DEFAULT_URL
 from baton.cli.messages import refuse
-from baton.cli.stack_note import stack_address
+from baton.cli.stack_note import is_own_stack, stack_address
 
 app = Typer()
 VARIABLE = "_BATON_COMPLETE"
@@ -72,7 +72,11 @@ def completion_target(options: dict[str, Any]) -> tuple[str, str | None]:
     profiles = read_profiles()
     found = profiles.entries.get(profile or profiles.current or "")
     if found is None:
-        return url or stack_address(options.get("data_dir") or Path(".baton"), "url") or DEFAULT_URL, token
+        if url is not None:
+            return url, token
+        directory = options.get("data_dir") or Path(".baton")
+        address = stack_address(directory, "url") or DEFAULT_URL
+        return address, token if is_own_stack(directory, address) else None
     return url or found.url, token or (found.token if url in (None, found.url) else None)
 
 

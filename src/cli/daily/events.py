@@ -53,8 +53,10 @@ def newest_position(session: ServiceSession) -> int:
 
 def print_event(session: ServiceSession, event: "EventView") -> None:
     """Print one event, as a line of JSON or of text."""
+    from baton.client.wording import terminal_json
+
     print(
-        json.dumps(event.to_dict(), ensure_ascii=False, separators=(",", ":"))
+        terminal_json(json.dumps(event.to_dict(), ensure_ascii=False, separators=(",", ":")))
         if session.as_json
         else plain_line(event_line(event)),
         flush=True,

@@ -16,7 +16,7 @@ from typer import Option, Typer, confirm
 from baton.cli.daily.profiles import Profile, read_profiles
 from baton.cli.daily.tables import local_time, plain_line
 from baton.cli.messages import REFUSED, refuse
-from baton.cli.stack_note import stack_address
+from baton.cli.stack_note import is_own_stack, stack_address
 
 if TYPE_CHECKING:
     from baton.client import Baton
@@ -47,6 +47,7 @@ class ServiceSession:
     token: str | None = None
     profile_name: str | None = None
     as_json: bool = False
+    has_withheld_token: bool = False  # Whether there is one that is not sent, since nobody chose the address.
 
     @classmethod
     def open(
@@ -58,13 +59,16 @@ class ServiceSession:
         as_json: AsJson = False,
     ) -> "ServiceSession":
         """Return the session that the options name: an address, a profile, the profile in use, the stack of the data
-        directory, or the service of this machine. The token of a profile goes to that profile's address only."""
+        directory, or the service of this machine. The token of a profile goes to that profile's address only, and any token
+        to an address alone that the person chose."""
         profiles = read_profiles()
         if url is not None and profile not in profiles.entries:  # `login` makes a profile that is not there yet
             return cls(url, token, profile, as_json)
         name = profile or profiles.current
         if name is None:
-            return cls(stack_address(data_dir, "url") or DEFAULT_URL, token, None, as_json)
+            address = stack_address(data_dir, "url") or DEFAULT_URL
+            is_chosen = is_own_stack(data_dir, address)
+            return cls(address, token if is_chosen else None, None, as_json, token is not None and not is_chosen)
         found = profiles.find_profile(name)
         address = url or found.url
         known = token or (profile_token(name, found) if address == found.url else None)
@@ -77,7 +81,7 @@ class ServiceSession:
 
         gc.freeze()
         gc.enable()  # everything is loaded, and stays: see `main`
-        return Baton(self.url, self.token, give_up_seconds=GIVE_UP_SECONDS)
+        return Baton(self.url, self.token or "", give_up_seconds=GIVE_UP_SECONDS)
 
     def show(self, document: Any, lines: Iterable[str]) -> None:
         """Print an answer: the whole of it as JSON, or what a person reads."""
@@ -144,6 +148,8 @@ def refuse_as(session: ServiceSession, refusal: "Refusal") -> NoReturn:
         print_json(refusal.problem or {"code": refusal.code, "detail": refusal.detail, "reason": refusal.reason})
     cause = f" [{refusal.reason}]" if refusal.reason else ""
     remedy = " Sign in with `baton login`, or put a bearer token into BATON_TOKEN." if refusal.status == 401 else ""
+    if session.has_withheld_token:
+        remedy = f" Your token was not sent to {session.url}, which nobody chose; name the address with --url or a profile."
     refuse(f"{refusal.detail}{cause}{remedy}", *getattr(refusal, "__notes__", ()), code=REFUSED)
 
 
@@ -169,5 +175,6 @@ def profile_token(name: str, profile: Profile) -> str | None:
 def print_json(document: Any) -> None:
     """Print one JSON document."""
     from baton.client.answers import json_value
+    from baton.client.wording import terminal_json
 
-    print(json.dumps(json_value(document), indent=2, ensure_ascii=False), flush=True)
+    print(terminal_json(json.dumps(json_value(document), indent=2, ensure_ascii=False)), flush=True)

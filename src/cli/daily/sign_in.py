@@ -9,7 +9,7 @@ from typer import Argument, Option, Typer
 from baton.cli.daily.completion import complete_profile
 from baton.cli.daily.profiles import FIRST_PROFILE, Profile, read_profiles, require_profile_name, write_profiles
 from baton.cli.daily.session import DAILY_WORK, AsJson, ServiceSession, print_json, service_command
-from baton.cli.daily.tables import table_lines
+from baton.cli.daily.tables import plain_line, table_lines
 from baton.cli.messages import refuse
 
 app = Typer()
@@ -112,7 +112,8 @@ def list_profiles(as_json: AsJson = False) -> None:
         print_json(known)
         return
     otherwise = "There are no profiles; add one with `baton profile add NAME URL`."
-    print(*table_lines(("", "NAME", "URL", "TOKEN"), [(used or " ", *rest) for used, *rest in rows], otherwise), sep="\n")
+    for line in table_lines(("", "NAME", "URL", "TOKEN"), [(used or " ", *rest) for used, *rest in rows], otherwise):
+        print(plain_line(line))
 
 
 @profile.command("add")

@@ -4,9 +4,12 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from secrets import token_hex
 from typing import Any
 
 import typer
+
+from baton.cli.messages import as_terminal_text
 
 COLOURS = {
     "Running": "green",
@@ -26,12 +29,13 @@ COLOURS = {
     "Refused": "red",
 }
 GAP = "  "
-CONTROL = re.compile(r"\x1b(?!\[[\d;]*m)|[\x00-\x1a\x1c-\x1f\x7f-\x9f]+")  # all that is no text and no colour
+MARK = token_hex(8)  # stands before and behind a colour of ours until the line is printed; no text of the record knows it
+COLOUR = re.compile(f"{MARK}<([a-z]*)>(.*?)</{MARK}>")
 
 
 def plain_line(text: str) -> str:
-    """Return a text as one line that no terminal takes for a command."""
-    return CONTROL.sub(" ", text)
+    """Return a text as one line that no terminal takes for a command, with our own colours alone."""
+    return COLOUR.sub(lambda found: typer.style(found[2], fg=found[1]), as_terminal_text(text))
 
 
 def table_lines(head: Sequence[str], rows: Sequence[Sequence[Any]], otherwise: str) -> Iterator[str]:
@@ -55,7 +59,7 @@ def table_row(row: Sequence[str], widths: Sequence[int]) -> str:
 def in_colour(text: str) -> str:
     """Return a text in the colour of the state that it names, on a terminal."""
     colour = COLOURS.get(text.strip())
-    return typer.style(text, fg=colour) if colour is not None and sys.stdout.isatty() else text
+    return f"{MARK}<{colour}>{text}</{MARK}>" if colour is not None and sys.stdout.isatty() else text
 
 
 def value_text(value: Any) -> str:
@@ -66,7 +70,7 @@ def value_text(value: Any) -> str:
         case datetime():
             return local_time(value)
         case _:
-            return " ".join(str(value).split())
+            return " ".join(as_terminal_text(str(value)).split())
 
 
 def local_time(moment: datetime) -> str:

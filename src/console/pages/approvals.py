@@ -21,7 +21,7 @@ from baton.domain.trust.proposal import GetProposal, ListProposals, Proposal, Pr
 from baton.domain.views.waiting import ListWaiting, WaitingKind
 
 GET_HISTORY = query_named("get_proposal_history")
-MOST_TO_DECIDE, MOST_OPEN, MOST_OWN = 20, 50, 12
+SHOWN, LISTED = 10, 50  # Proposals in words on one page, each with a rehearsal; rows that are looked through for them.
 DECIDING = ("Proposal", "Policy", "Group")
 """The streams whose events may change what somebody may decide."""
 FATES = {
@@ -55,47 +55,50 @@ async def load_count(queries: PageQueries) -> Context:
 
 @waiting.region("deciding", asks=[], watches=DECIDING, every=10.0, template="approvals/waiting.html", personal=True)
 async def load_waiting(queries: PageQueries) -> Context:
-    return {"proposals": [] if not queries.may(ListWaiting, GetProposal) else await to_decide(queries)}
+    return await to_decide(queries) if queries.may(ListWaiting, GetProposal) else {"proposals": [], "next_cursor": None}
 
 
 @approvals.region("deciding", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_deciding(queries: PageQueries) -> Context:
-    found = await to_decide(queries)
-    return {"proposals": found, "more": len(found) == MOST_TO_DECIDE}
+    return await to_decide(queries)
 
 
 @approvals.region("own", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_own(queries: PageQueries) -> Context:
-    page = await queries.ask(ListProposals, proposed_by=queries.caller.principal_id, order="desc", limit=MOST_OWN)
+    me, place = queries.caller.principal_id, queries.query.get("own")
+    page = await queries.ask(ListProposals, proposed_by=me, order="desc", limit=SHOWN, cursor=place)
     own = await describe_all(queries, proposal_ids(page["items"]))
     own.sort(key=lambda one: one["status"] != ProposalStatus.OPEN)
-    return {"proposals": own, "more": page["next_cursor"] is not None, "me": queries.caller.principal_id}
+    return {"proposals": own, "next_cursor": page["next_cursor"], "me": me}
 
 
 @approvals.region("others", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_others(queries: PageQueries) -> Context:
     """Load what is open and neither theirs nor for them to decide."""
-    page = await list_open(queries)
+    page = await list_open(queries, limit=SHOWN, cursor=queries.query.get("others"))
     others = [one for one in page["items"] if one["proposed_by"] != str(queries.caller.principal_id)]
     described = [
         one for one in await describe_all(queries, proposal_ids(others)) if not one["may_approve"] and one["is_open"]
     ]
-    return {"proposals": described, "more": page["next_cursor"] is not None}
+    return {"proposals": described, "next_cursor": page["next_cursor"]}
 
 
 async def list_open(queries: PageQueries, **fields: Any) -> Any:
     """Return the newest open proposals."""
-    return await queries.ask(ListProposals, status=ProposalStatus.OPEN, order="desc", limit=MOST_OPEN, **fields)
+    return await queries.ask(ListProposals, status=ProposalStatus.OPEN, **{"order": "desc", "limit": LISTED, **fields})
 
 
-async def to_decide(queries: PageQueries) -> list[Context]:
-    """Return the proposals that the person may approve, the oldest first."""
+async def to_decide(queries: PageQueries) -> Context:
+    """Return a page of the proposals that the person may approve, the oldest first."""
+    paged: dict[str, Any] = {"limit": SHOWN, "cursor": queries.query.get("deciding")}
     if queries.may(ListWaiting):
-        page = await queries.ask(ListWaiting, kind=(WaitingKind.PROPOSAL,), limit=MOST_TO_DECIDE)
+        page = await queries.ask(ListWaiting, kind=(WaitingKind.PROPOSAL,), **paged)
         ids = [one["id"] for one in page["items"]]
     else:
-        ids = proposal_ids(reversed((await list_open(queries))["items"]))
-    return [one for one in await describe_all(queries, ids) if one["may_approve"]][:MOST_TO_DECIDE]
+        page = await list_open(queries, order="asc", **paged)
+        ids = proposal_ids(page["items"])
+    described = [one for one in await describe_all(queries, ids) if one["may_approve"]]
+    return {"proposals": described, "next_cursor": page["next_cursor"]}
 
 
 def proposal_ids(items: Any) -> list[str]:

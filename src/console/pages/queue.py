@@ -1,7 +1,6 @@
 """Queue: what is conducted next at a beamline, in order, with what is known ahead of each item; items are added, moved,
 changed and removed here, one by one or from a spreadsheet."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ from baton.api.schemas import input_schema
 from baton.client.exchanges import CallScript, ClientSession
 from baton.client.queue_items import add_from_table
 from baton.client.refusals import ClientError, ProposedError
-from baton.client.spreadsheets import MOST_BYTES, MOST_ROWS, SpreadsheetError, is_placed, read_table
+from baton.client.spreadsheets import MOST_BYTES, MOST_ROWS, SpreadsheetError, is_placed
 from baton.console.actions import BACK, lead_to, lead_to_proposal, options_of, safe_path, typed_in
 from baton.console.display import href_of
 from baton.console.forms import FormReader
@@ -237,9 +236,6 @@ def duplicate(session: ClientSession, queue: Row, item_id: str) -> CallScript[An
     return session.call(entry_of(AddQueueItems.operation), {"queue_id": queue["id"], "items": [same], **before})
 
 
-READING = asyncio.Lock()  # one spreadsheet is read at a time, beside everything else that a process does
-
-
 @handles("POST", "/queues/{queue_id}/spreadsheet")
 async def add_spreadsheet(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Add an item for each row of a spreadsheet, or show every fault of it."""
@@ -249,8 +245,7 @@ async def add_spreadsheet(console: ConsoleShell, request: Request, session: Cons
     client = InProcessClient.of(console.parts.operations, session.caller)
     try:
         purpose, file = row_purpose(form.typed), chosen_file(form.file)
-        async with READING:
-            table = await asyncio.to_thread(read_table, *file)
+        table = await console.parts.host.table_reader.read_table(*file)
         added = add_from_table(client.session, queries.id("queue_id"), table, zone=queries.zone, **purpose)
         ids = await client.carry_out(added)
     except ProposedError as error:

@@ -15,7 +15,7 @@ from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText
-from baton.domain.shared.writes import Delist, Enlist
+from baton.domain.shared.writes import Enlist
 
 GROUPS, IN_USE = "group", "in use"  # Look-up kind and key: every group that is not Retired.
 PERSONAL_CLAIMS = frozenset(
@@ -180,16 +180,6 @@ class RenameGroup(Verb[Group]):
 
     def decide(self, group: Group, call: Call) -> Outcome:
         return [] if self.name == group.name else [GroupRenamed(name=self.name)]
-
-
-@group.command(post="/{group_id}/retire", allowed=[ACTIVE], destructive=True)
-class RetireGroup(Verb[Group]):
-    """Close the group: what policies permit it, they permit nobody through it any more."""
-
-    reason: Annotated[str, group.text("retire_reason", 500, label="reason", personal=True)] | None = None
-
-    def decide(self, group: Group, call: Call) -> Outcome:
-        return [GroupRetired(reason=self.reason), Delist(GROUPS, IN_USE)]
 
 
 group.get("id", "name", "claim", "member_ids", "status")

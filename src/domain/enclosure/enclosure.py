@@ -129,6 +129,13 @@ def evolve(enclosure: Enclosure, event: EnclosurePermitObserved | EnclosureDecom
             assert_never(event)
 
 
+CLOCK_LEAD = timedelta(seconds=5)  # by which the clock of a source may be ahead of the service's
+
+
+class InvalidEnclosureObservationTimeError(Invalid, context="enclosure"):
+    """What a monitor reports was not observed in the future."""
+
+
 class InvalidEnclosureReasonError(Invalid, context="enclosure"):
     """An observation or a decommissioning needs a reason that is not blank."""
 
@@ -177,6 +184,9 @@ class ObserveEnclosureStatus(MonitorReading, Verb[Enclosure]):
     nothing_read: Annotated[bool, Internal()] = False  # The service reports Unknown itself, nobody observes: no contact.
 
     def decide(self, enclosure: Enclosure, call: Call) -> Outcome:
+        if self.observed_at is not None and self.observed_at - call.now > CLOCK_LEAD:
+            detail = "This was observed in the future; have the source's clock compared with the service's, or leave it out."
+            raise InvalidEnclosureObservationTimeError(detail, reason="in_future")
         contact = [] if self.nothing_read else [Put(EnclosureContact(enclosure_id=enclosure.id, contacted_at=call.now))]
         if self.new_status is enclosure.permit_status:
             return contact

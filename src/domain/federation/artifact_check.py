@@ -25,6 +25,7 @@ from baton.domain.federation.permit import AbiTier, InboundTerms, Permit
 from baton.domain.federation.publication import SIGNING_VERSION, bytes_hash, credentials_of
 from baton.domain.kernel import Value
 from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.signatures import Signature, SignatureVerdict
@@ -69,6 +70,8 @@ class CheckReason(StrEnum):
     HASH_MISMATCH = "hash_mismatch"
     TERMS_MISMATCH = "terms_mismatch"
     OTHER_RECEIPT = "other_receipt"
+    OTHER_ADDRESSEE = "other_addressee"
+    ADDRESSEE_UNKNOWN = "addressee_unknown"
     UNKNOWN_SCHEMA = "unknown_schema"
     UNKNOWN_CANONICALIZATION = "unknown_canonicalization"
     UNKNOWN_SIGNING_VERSION = "unknown_signing_version"
@@ -218,7 +221,10 @@ def check_artifact(
     document: bytes, content_hash: str, receipt_id: UUID, permit: Permit, source: Facility, now: datetime
 ) -> Reads[ArtifactCheck]:
     """Return how a fetched artifact fares under the inbound permit of its publisher."""
+    deployment = yield from ask(DeploymentPort.deployment)
     read = read_artifact(document, content_hash, receipt_id, permit)
+    if isinstance(read, ReadArtifact):
+        read = check_addressee(read, deployment.own_ids_at_peers.get(source.code))
     finding = SignatureFinding(_skip(Stage.SIGNATURE))
     if isinstance(read, ReadArtifact):
         finding = yield from check_signature(read, permit, source, now)
@@ -230,6 +236,13 @@ def check_artifact(
     assert isinstance(read, ReadArtifact), "what passes was read"
     assert finding.credential_id is not None, "what passes was signed by a trusted key"
     return PassedCheck(stages, read.revision, finding.credential_id)
+
+
+def check_addressee(read: ReadArtifact, own_id: UUID | None) -> ReadArtifact | Unread:
+    """Return an artifact that is addressed to this facility, by the id that it has at the publisher; or why it is not."""
+    if own_id is None:
+        return Unread(CheckReason.ADDRESSEE_UNKNOWN, StageOutcome.SKIP)
+    return read if read.revision.terms.peer_facility_id == own_id else Unread(CheckReason.OTHER_ADDRESSEE)
 
 
 def signed_content(document: bytes) -> bytes | None:

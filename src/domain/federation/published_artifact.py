@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.facility.facility import Facility, facility
 from baton.domain.federation.permit import (
     OutboundTerms,
@@ -23,15 +24,23 @@ from baton.domain.federation.publication import (
     no_permit_refusal,
 )
 from baton.domain.kernel import Call, CursorText, Document, PageLimit, Query, Value
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.listing import Cursor, Order, Page
 from baton.domain.shared.reads import Reads, ask, events_of, find, record_of
-from baton.domain.shared.refusals import NotFound
+from baton.domain.shared.refusals import Forbidden, NotFound
 
 ARTIFACTS = "/federation/artifacts"
 
 
 class PublishedArtifactNotFoundError(NotFound, context="federation"):
     """Nothing was published under this receipt."""
+
+
+class PeerAccountError(Forbidden, context="federation"):
+    """An account of a peer reads what was published to its own facility, and nothing else."""
+
+
+NOT_READABLE = (OutboundPermitNotActiveError, PeerAccountError)
 
 
 class PublishedArtifact(Value):
@@ -53,7 +62,7 @@ class ArtifactPort(Protocol):
 @permit.query(
     path=f"{ARTIFACTS}/{{receipt_id}}",
     media_types=["application/json"],
-    refuses=[PublishedArtifactNotFoundError, OutboundPermitNotActiveError],
+    refuses=[PublishedArtifactNotFoundError, *NOT_READABLE],
 )
 class GetPublishedArtifact(Query):
     """A published artifact as it was sent, as long as the permit is in force that let it go."""
@@ -61,8 +70,12 @@ class GetPublishedArtifact(Query):
     receipt_id: UUID
 
     def answer(self, call: Call) -> Reads[Document]:
+        own_code = yield from facility_of_caller(call)
         publication = yield from record_of(CalibrationPublication, receipt_id=self.receipt_id)
         if publication is None or publication.status is not PublicationStatus.PUBLISHED:
+            raise self.not_found()
+        peer = yield from find(Facility, publication.peer_facility_id)
+        if own_code is not None and (peer is None or peer.code != own_code):
             raise self.not_found()
         granted = yield from find(Permit, publication.permit_id)
         if granted is None or not granted.is_in_force(call.now):
@@ -81,7 +94,7 @@ class GetPublishedArtifact(Query):
         return PublishedArtifactNotFoundError(detail, facts={"missing_ids": [self.receipt_id]})
 
 
-@facility.query(get="/{facility_id}/artifacts", returns=Page[PublishedArtifact], refuses=[OutboundPermitNotActiveError])
+@facility.query(get="/{facility_id}/artifacts", returns=Page[PublishedArtifact], refuses=NOT_READABLE)
 class ListPublishedArtifacts(Query):
     """What was published to a facility under the permits in force, in order of time."""
 
@@ -90,6 +103,10 @@ class ListPublishedArtifacts(Query):
     order: Order = Order.ASC
 
     def answer(self, peer: Facility, call: Call) -> Reads[Page[PublishedArtifact]]:
+        own_code = yield from facility_of_caller(call)
+        if own_code is not None and peer.code != own_code:
+            detail = f"This account is of {own_code} and lists what was published to that facility alone; name its id."
+            raise PeerAccountError(detail, reason="other_facility")
         after = Cursor.parse(self.cursor, self.order) if self.cursor else None
         found = yield from permits_of(peer.id, PermitDirection.OUTBOUND, ARTIFACT_KIND)
         in_force = [one for one in found if one.is_in_force(call.now)]
@@ -99,6 +116,19 @@ class ListPublishedArtifacts(Query):
         for one in in_force:
             receipts += yield from events_of(one.id, PermitReceiptRecorded)
         return page_of(receipts, after, self.order, self.limit)
+
+
+def facility_of_caller(call: Call) -> Reads[str | None]:
+    """Return the code of the peer whose account the caller is, or None for a person of this facility; refuse a service
+    account that is bound to no facility."""
+    deployment = yield from ask(DeploymentPort.deployment)
+    if (code := deployment.peer_accounts.get(call.principal_id)) is not None:
+        return code
+    caller = yield from find(Actor, call.principal_id)
+    if caller is not None and caller.kind is ActorKind.SERVICE_ACCOUNT:
+        detail = "This account is bound to no facility; have it listed in the accounts of its peer in FEDERATION_PEERS."
+        raise PeerAccountError(detail, reason="not_bound")
+    return None
 
 
 def page_of(

@@ -122,21 +122,21 @@ class ArtifactCheckEvent(Event):
     checked_by: UUID
 
 
-class ArtifactVerified(ArtifactCheckEvent, of=received_artifact):
+class ArtifactVerified(ArtifactCheckEvent, of=received_artifact, version=2, upcasters={1: dict}):
     """A peer's artifact passed every stage; a trusted key of the peer signed all that is kept of it."""
 
     credential_id: UUID
     revision: ReceivedRevision
 
 
-class ArtifactRejected(ArtifactCheckEvent, of=received_artifact):
+class ArtifactRejected(ArtifactCheckEvent, of=received_artifact, version=2, upcasters={1: dict}):
     """A peer's artifact failed a stage."""
 
     stage: Stage
     reason: CheckReason
 
 
-class ArtifactUnverifiable(ArtifactCheckEvent, of=received_artifact):
+class ArtifactUnverifiable(ArtifactCheckEvent, of=received_artifact, version=2, upcasters={1: dict}):
     """A stage could not be run on a peer's artifact, and none failed; it may be checked again."""
 
     stage: Stage

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Protocol
+from uuid import UUID
 
 from baton.domain.shared.action_signals import ActionSignals
 from baton.domain.shared.identifiers import ExternalIdScheme
@@ -54,6 +55,8 @@ class Deployment:
     seal_signatures_required: bool  # Whether a seal takes a pointer or a new online key only with its signature.
     catalogues: frozenset[CatalogueName]  # Those that datasets are entered into.
     peer_addresses: Mapping[str, str]  # Where published artifacts of peers are fetched from, by the codes of facilities.
+    own_ids_at_peers: Mapping[str, UUID]  # The id that this facility has at each peer, by their codes.
+    peer_accounts: Mapping[UUID, str]  # The accounts of peers here, and the codes of their facilities.
     unit_policy: UnitPolicy  # What becomes of a value whose declared unit is not that of its signal.
     control_routes: tuple[DeclaredRoute, ...]  # What serves each signal; where writes are disabled, all are read-only.
 

@@ -19,6 +19,8 @@ from baton.domain.shared.refusals import Invalid, Refusal
 PERSONAL_MARK = "x-may-contain-personal-data"
 UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters except tab and line feed, and halves of surrogate pairs: the database does not take all of them."""
+UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
+"""What the database takes in no text at all: NUL and halves of surrogate pairs."""
 UNNAMEABLE = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]")
 """What no name holds: control characters, line breaks, and what turns the direction of the text around it."""
 PROSE = (

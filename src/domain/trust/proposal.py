@@ -2,11 +2,11 @@
 proposer once somebody approves whom the policy names and who holds the command. What was asked for is kept beside the stream
 until the proposal is closed; after that only what the command itself would have recorded is kept."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 from uuid import UUID
 
 from pydantic import Field
@@ -30,7 +30,7 @@ from baton.domain.registry import REGISTRY, OpenedWork, Operation
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.dry_run import WouldRecord
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import AskPort, Reads, ask, find_all, permitted_commands, record_of
+from baton.domain.shared.reads import AskPort, Reads, ask, find_all, members_of, permitted_commands, record_of
 from baton.domain.shared.refusals import Conflict, Forbidden, Refusal
 from baton.domain.shared.text import FreeText, StateReason
 from baton.domain.shared.writes import Answer, Delist, Enlist, Put
@@ -48,6 +48,8 @@ from baton.domain.trust.proposal_basis import (
 PROPOSAL_WORK = "proposal"  # The kind of long work that a proposal is.
 ShownDigest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 OPEN_PROPOSALS = "proposal-open"  # Look-up kind: every proposal that is not closed.
+OPEN_BY_PROPOSER = "proposal-open-by"  # Look-up kind, by principal: what each has proposed and is not closed.
+MOST_OPEN = 50  # Proposals of one principal that are not closed.
 
 
 class ProposalStatus(StrEnum):
@@ -223,6 +225,10 @@ class ProposalExpiredError(ProposalNotCarriedOutError, context="trust", reason="
     """Nobody approved what was proposed in time."""
 
 
+class TooManyProposalsError(Refusal, status=429, context="trust"):
+    """The caller has as many open proposals as one principal may."""
+
+
 class Proposed(AnswerForm):
     """The answer to a command that its caller holds only with approval: nothing has happened yet.
 
@@ -235,8 +241,15 @@ class Proposed(AnswerForm):
     would: tuple[WouldRecord, ...]
 
 
-@proposal.internal_command(creates=True)
-class OpenProposal(JudgedCreation[Sequence[Policy]]):
+class OpeningFacts(NamedTuple):
+    """What a new proposal is judged by: the policies that ask for the approval, and how much its proposer has open."""
+
+    policies: Collection[Policy]
+    open_count: int
+
+
+@proposal.internal_command(creates=True, lock="proposal-opening", refuses=[TooManyProposalsError])
+class OpenProposal(JudgedCreation[OpeningFacts]):
     """Record a command that was asked for by somebody who holds it only with approval."""
 
     command_name: str
@@ -248,11 +261,15 @@ class OpenProposal(JudgedCreation[Sequence[Policy]]):
     digest: str | None = None
     rests_on: tuple[StreamVersion, ...] = ()
 
-    def gather(self, call: Call) -> Reads[Sequence[Policy]]:
-        return tuple((yield from find_all(Policy, self.policy_ids)).values())
+    def gather(self, call: Call) -> Reads[OpeningFacts]:
+        policies = yield from find_all(Policy, self.policy_ids)
+        return OpeningFacts(policies.values(), len((yield from members_of(OPEN_BY_PROPOSER, call.principal_id))))
 
-    def decide(self, call: Call, policies: Sequence[Policy]) -> Outcome:
-        seconds = min(policy.approval.expires_after for policy in policies if policy.approval is not None)
+    def decide(self, call: Call, facts: OpeningFacts) -> Outcome:
+        if facts.open_count >= MOST_OPEN:
+            detail = f"You have {MOST_OPEN} proposals that nobody has decided about; withdraw some, or wait."
+            raise TooManyProposalsError(detail)
+        seconds = min(policy.approval.expires_after for policy in facts.policies if policy.approval is not None)
         expires_at = call.now + timedelta(seconds=seconds)
         opened = ProposalOpened(
             command_name=self.command_name,
@@ -270,7 +287,8 @@ class OpenProposal(JudgedCreation[Sequence[Policy]]):
         told = {"proposal_id": str(call.new_id), "work_id": str(call.new_id), "expires_at": expires_at.isoformat()}
         groups = sorted(call.proven_group_ids)
         content = ProposalContent(call.new_id, self.target_id, self.request, self.would, proven_group_ids=groups)
-        return [opened, Enlist(OPEN_PROPOSALS, ""), Put(content), Answer(told, status=202)]
+        listed = [Enlist(OPEN_PROPOSALS, ""), Enlist(OPEN_BY_PROPOSER, str(call.principal_id))]
+        return [opened, *listed, Put(content), Answer(told, status=202)]
 
 
 @dataclass(frozen=True)
@@ -429,7 +447,7 @@ class RejectProposal(ClosingCommand, JudgedVerb[Proposal, tuple[ApproverFacts, "
         if (objection := approver_objection(proposal, call.principal_id, approver)) is not None:
             raise objection
         self.refuse_late(proposal, call.now)
-        return [ProposalRejected(rejected_by=call.principal_id, reason=self.reason), *close_content(content)]
+        return [ProposalRejected(rejected_by=call.principal_id, reason=self.reason), *close_content(proposal, content)]
 
 
 @proposal.command(post="/{proposal_id}/withdraw", allowed=[OPEN])
@@ -447,7 +465,7 @@ class WithdrawProposal(ClosingCommand, JudgedVerb[Proposal, "ProposalContent | N
                 "Somebody else proposed this; an approver rejects it, and only the proposer withdraws it."
             )
         self.refuse_late(proposal, call.now)
-        return [ProposalWithdrawn(reason=self.reason), *close_content(content)]
+        return [ProposalWithdrawn(reason=self.reason), *close_content(proposal, content)]
 
 
 def content_of(proposal: Proposal) -> Reads[ProposalContent | None]:
@@ -460,10 +478,10 @@ def kept_basis(proposal: Proposal, content: ProposalContent | None) -> KeptBasis
     return KeptBasis(proposal.digest, shown_events(content, texts=True), proposal.rests_on)
 
 
-def close_content(content: ProposalContent | None, **outcome: Any) -> Outcome:
+def close_content(proposal: Proposal, content: ProposalContent | None, **outcome: Any) -> Outcome:
     """Return what closes a proposal beside its stream: its outcome is kept, and nothing of its request and its groups."""
     kept = [] if content is None else [Put(replace(content, request=None, proven_group_ids=[], **outcome))]
-    return [Delist(OPEN_PROPOSALS, ""), *kept]
+    return [Delist(OPEN_PROPOSALS, ""), Delist(OPEN_BY_PROPOSER, str(proposal.proposed_by)), *kept]
 
 
 @proposal.internal_command()
@@ -475,7 +493,7 @@ class ExpireProposal(JudgedVerb[Proposal, "ProposalContent | None"]):
 
     def decide(self, proposal: Proposal, call: Call, content: ProposalContent | None) -> Outcome:
         is_due = proposal.status is OPEN and proposal.approved_by is None and call.now >= proposal.expires_at
-        return [ProposalExpired(), *close_content(content)] if is_due else []
+        return [ProposalExpired(), *close_content(proposal, content)] if is_due else []
 
 
 @proposal.internal_command()
@@ -497,9 +515,9 @@ class RecordProposalOutcome(JudgedVerb[Proposal, "ProposalContent | None"]):
             return [ProposalChanged(differs=self.differs)]
         if self.refusal is not None:
             known = {"code": self.refusal["code"], "cause": self.refusal["reason"], "detail": self.refusal["detail"]}
-            return [ProposalRefused(**known), *close_content(content, refusal=self.refusal)]
+            return [ProposalRefused(**known), *close_content(proposal, content, refusal=self.refusal)]
         assert self.status is not None, "what was not refused was answered"
-        return [ProposalCarriedOut(status=self.status), *close_content(content, answer=self.answer)]
+        return [ProposalCarriedOut(status=self.status), *close_content(proposal, content, answer=self.answer)]
 
 
 class Rehearsal(AnswerForm):

@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 
 from baton.domain.access.actor import RegisterActor
-from baton.domain.access.group import DefineGroup, Group, GroupClaim, GroupMemberAdded, RetireGroup, TokenClaims, value_at
+from baton.domain.access.group import DefineGroup, Group, GroupClaim, GroupMemberAdded, TokenClaims, value_at
 from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.authorization import Access
 from baton.domain.trust.conduit import ConduitDefined
-from baton.domain.trust.group_members import AddGroupMember, RemoveGroupMember
+from baton.domain.trust.group_members import AddGroupMember, RemoveGroupMember, RetireGroup
 from baton.domain.trust.policy import DefinePolicy
 from baton.domain.trust.surface import SYSTEM_HTTP, SurfaceDefined, SurfaceKind
 from tests.support.domain.world import World, expect_refusal, new_id

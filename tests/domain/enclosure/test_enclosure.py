@@ -17,6 +17,7 @@ from baton.domain.enclosure.enclosure import (
     EnclosurePermitStatus,
     EnclosureSummary,
     GetEnclosure,
+    InvalidEnclosureObservationTimeError,
     ListEnclosures,
     ObserveEnclosureStatus,
     RegisterEnclosure,
@@ -128,6 +129,19 @@ def test_an_observation_is_kept_trimmed_under_the_services_time_and_needs_an_off
     assert contacted_at(world, id) == world.now
     with pytest.raises(ValidationError):
         observation("Permitted", observed_at="2026-10-06T08:00:00")
+
+
+@pytest.mark.parametrize(("ahead", "is_taken"), [(-3600, True), (0, True), (5, True), (7, False), (86400, False)])
+def test_nobody_observed_in_the_future(world: World, ahead: float, is_taken: bool) -> None:
+    id = world.create(registration())
+    report = observation("Permitted", observed_at=world.now + timedelta(seconds=ahead))
+    if is_taken:
+        assert len(world.when(report, on=id)) == 1
+        return
+    with pytest.raises(InvalidEnclosureObservationTimeError) as refused:
+        world.when(report, on=id)
+    assert (refused.value.status, refused.value.reason) == (400, "in_future")
+    assert "clock" in refused.value.detail
 
 
 @pytest.mark.parametrize(

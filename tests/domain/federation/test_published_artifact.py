@@ -7,10 +7,12 @@ from uuid import UUID
 
 import pytest
 
+from baton.domain.access.actor import ActorKind, RegisterActor
+from baton.domain.facility.facility import Facility
 from baton.domain.federation.permit import PermitReceiptRecorded, RevokePermit, SuspendPermit
 from baton.domain.federation.publication import CalibrationPublication, PublicationStatus
 from baton.domain.federation.published_artifact import GetPublishedArtifact, ListPublishedArtifacts
-from baton.domain.kernel import Document
+from baton.domain.kernel import Document, Query
 from baton.domain.shared.listing import Order
 from baton.domain.shared.refusals import InvalidCursorError
 from tests.support.domain.calibrations import publishable_revision, publishing_world
@@ -40,6 +42,47 @@ def receipt(receipt_id: UUID, world: World, **fields: Any) -> PermitReceiptRecor
     values = {"content_hash": "ab" * 32, "home_stream_type": "Calibration", "home_stream_id": new_id()}
     later = {"home_artifact_id": new_id(), "recorded_at": world.now, **fields}
     return PermitReceiptRecorded(receipt_id=receipt_id, **values, **later)
+
+
+def account(world: World, of: str | None, kind: str = "service_account") -> UUID:
+    """An account of the facility with this code, or of none."""
+    id = world.create(RegisterActor(name="Exchange", kind=ActorKind(kind)))
+    if of is not None:
+        world.ports["deployment"].peer_accounts[id] = of
+    return id
+
+
+def ask_as(world: World, principal_id: UUID, query: Query, on: UUID | None = None) -> Any:
+    """Ask as somebody else."""
+    asking, world.principal_id = world.principal_id, principal_id
+    try:
+        return world.ask(query, on=on)
+    finally:
+        world.principal_id = asking
+
+
+@pytest.mark.parametrize("kind", ["service_account", "human"])
+def test_an_account_of_a_peer_reads_what_was_published_to_its_facility_alone(world: World, kind: str) -> None:
+    published = publish(world)
+    code = world.state(Facility, published.peer_facility_id).code
+    own, foreign = account(world, code, kind), account(world, "elsewhere", kind)
+    read, listed = GetPublishedArtifact(receipt_id=published.receipt_id), ListPublishedArtifacts()
+    assert ask_as(world, own, read) == Document("application/json", b"artifact")
+    assert len(ask_as(world, own, listed, published.peer_facility_id).items) == 1
+    with expect_refusal("PublishedArtifactNotFoundError"):
+        ask_as(world, foreign, read)
+    with expect_refusal("PeerAccountError", "other_facility"):
+        ask_as(world, foreign, listed, published.peer_facility_id)
+
+
+def test_a_service_account_of_no_facility_reads_nothing(world: World) -> None:
+    published = publish(world)
+    stray, person = account(world, None), account(world, None, "human")
+    listed = ListPublishedArtifacts()
+    for query, on in ((GetPublishedArtifact(receipt_id=published.receipt_id), None), (listed, published.peer_facility_id)):
+        with expect_refusal("PeerAccountError", "not_bound"):
+            ask_as(world, stray, query, on)
+        ask_as(world, person, query, on)
 
 
 def test_a_peer_reads_what_was_published_to_it(world: World) -> None:

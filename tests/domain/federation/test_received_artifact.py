@@ -40,6 +40,7 @@ from baton.domain.shared.tasks import Task
 from tests.support.domain.artifacts import (
     ADDRESS,
     OTHER_KEY,
+    SOURCE,
     Receiver,
     forged_artifact,
     public_material,
@@ -420,3 +421,23 @@ def test_what_would_not_be_verified_any_more_is_not_adopted() -> None:
         beta.world.when(adopt, on=id)
     assert caught.value.facts == {"stage": "signature", "cause": "no_trusted_key"}
     assert beta.world.state(Calibration, calibration_id).revisions == ()
+
+
+def test_an_artifact_for_another_facility_is_rejected() -> None:
+    beta = receiver()
+    beta.world.ports["deployment"].own_ids_at_peers[SOURCE] = new_id()
+    id, _ = beta.receive(published_artifact())
+    state = beta.world.state(ReceivedArtifact, id)
+    assert (state.status, state.stage, state.reason) == ("Rejected", "content_hash", "other_addressee")
+
+
+def test_who_does_not_know_its_own_id_at_the_peer_verifies_nothing_of_it() -> None:
+    beta = receiver()
+    known = dict(beta.world.ports["deployment"].own_ids_at_peers)
+    beta.world.ports["deployment"].own_ids_at_peers.clear()
+    id, _ = beta.receive(published_artifact())
+    state = beta.world.state(ReceivedArtifact, id)
+    assert (state.status, state.stage, state.reason) == ("Unverifiable", "content_hash", "addressee_unknown")
+    beta.world.ports["deployment"].own_ids_at_peers.update(known)
+    beta.world.when(RecheckReceivedArtifact(), on=id)
+    assert beta.world.state(ReceivedArtifact, id).status == "Verified"

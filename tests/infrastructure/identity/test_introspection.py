@@ -36,8 +36,15 @@ async def test_the_issuer_is_asked_as_the_standard_says(introspecting_registry: 
 
 @pytest.mark.parametrize(
     "answer",
-    [{}, {"aud": HTTP_AUDIENCE}, {"aud": ["x", HTTP_AUDIENCE]}, {"iss": "own"}, {"exp": -20}],
-    ids=["nothing more", "its audience", "its audience among others", "its issuer", "an expiry within the leeway"],
+    [
+        *({}, {"aud": HTTP_AUDIENCE}, {"aud": ["x", HTTP_AUDIENCE]}, {"iss": "own"}, {"exp": -20}),
+        *({"token_type": "Bearer"}, {"token_type": "access_token"}, {"typ": "Bearer"}, {"typ": "at+jwt"}),
+        {"token_use": "access"},
+    ],
+    ids=[
+        *("nothing more", "its audience", "its audience among others", "its issuer", "an expiry within the leeway"),
+        *("a bearer token", "an access token", "Keycloak's type", "the standard's type", "Cognito's use"),
+    ],
 )
 async def test_an_active_token_is_accepted_with(
     answer: dict[str, Any], introspecting_registry: ProviderRegistry, issuer: Issuer
@@ -70,6 +77,12 @@ async def test_an_active_token_is_accepted_with(
         ({"exp": 10**15}, "malformed"),
         ({"nbf": 2**33}, "not_yet_valid"),
         ({"nbf": "soon"}, "malformed"),
+        ({"token_type": "refresh_token"}, "not_access_token_type"),
+        ({"token_type": "urn:ietf:params:oauth:token-type:id_token"}, "not_access_token_type"),
+        ({"token_type": 7}, "not_access_token_type"),
+        ({"typ": "Refresh"}, "not_access_token_type"),
+        ({"typ": "ID"}, "not_access_token_type"),
+        ({"token_use": "id"}, "not_access_token_type"),
     ],
 )
 async def test_a_token_is_refused_when_its_issuer_says(

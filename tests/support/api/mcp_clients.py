@@ -10,6 +10,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ImageContent, ResourceContents
 
+from baton.api.mcp.sentences import DATA_BEGINS, DATA_ENDS
 from tests.support.service import Api
 
 MCP = "00000000-0000-0000-0000-000000000022"
@@ -57,13 +58,19 @@ def sentence_of(result: CallToolResult) -> str:
 
 def json_of(result: CallToolResult) -> Any:
     """The JSON that follows the sentence of an answer."""
-    return json.loads(text_of(result).split("\n", 1)[1])
+    _, begins, *data = text_of(result).split("\n")
+    if not data:
+        return json.loads(begins)  # an empty answer has nothing to mark
+    text, ends = data
+    assert (begins, ends) == (DATA_BEGINS, DATA_ENDS)
+    return json.loads(text)
 
 
 def document_of(result: CallToolResult) -> ResourceContents | ImageContent:
     """The file that a tool answered, after a sentence."""
-    sentence, content = result.content
-    assert sentence.type == "text"
+    sentence, content, ends = result.content
+    assert (sentence.type, ends.type) == ("text", "text")
+    assert (sentence.text.split("\n")[1], ends.text) == (DATA_BEGINS, DATA_ENDS)
     if content.type == "image":
         return content
     assert content.type == "resource"

@@ -111,6 +111,11 @@ class Receiver(NamedTuple):
         return id, self.world.when(record, opening=id)
 
 
+def addressee() -> UUID:
+    """The id that the receiving facility has at the publisher."""
+    return UUID(json.loads(published_artifact())["peer_facility_id"])
+
+
 def verify(public_material_ref: str | None, content: bytes, signature: Signature) -> SignatureVerdict:
     """What checking a signature against inline material finds."""
     if public_material_ref is None or not public_material_ref.startswith("ed25519:"):
@@ -122,7 +127,9 @@ def verify(public_material_ref: str | None, content: bytes, signature: Signature
 def receiver(*, key: Mapping[str, Any] | None = None, **permit_fields: Any) -> Receiver:
     """A world with a peer, a key of the peer, and an inbound permit in force."""
     world = publishing_world()
-    world.ports["deployment"] = SimpleNamespace(self_facility_code=OWN, peer_addresses={SOURCE: ADDRESS})
+    world.ports["deployment"] = SimpleNamespace(
+        self_facility_code=OWN, peer_addresses={SOURCE: ADDRESS}, own_ids_at_peers={SOURCE: addressee()}
+    )
     world.ports["verify_signature"] = verify
     source = site(world, SOURCE)
     material = {"purpose": "Verification", "secret_ref": "none", "public_material_ref": public_material()}

@@ -24,7 +24,7 @@ INBOUND = {"kind": "Inbound", "inbound_allowed_artifact_kinds": ["CalibrationRev
 def federated_world() -> World:
     """A world with the own facility in it."""
     world = World()
-    world.ports["deployment"] = SimpleNamespace(self_facility_code=OWN)
+    world.ports["deployment"] = SimpleNamespace(self_facility_code=OWN, peer_accounts={}, own_ids_at_peers={})
     site(world, OWN)
     return world
 

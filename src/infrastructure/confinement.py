@@ -1,0 +1,79 @@
+"""The side of a reading process: it waits for descriptors of files, and has each read by a child of its own that is confined
+before it looks at the file. It never looks at a file itself. Nothing is imported here but the standard library.
+
+The module that runs it is given FD, the socket on which requests come: what is wanted and the limits as JSON, with two
+descriptors, of the file and of a socket for the answer. The answer is a descriptor by which the child is killed, and, once
+the child was told to begin, one line of JSON."""
+
+import json
+import os
+import resource
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class ReadingLimits(NamedTuple):
+    """What the reading of one file may take."""
+
+    memory_bytes: int
+    seconds: int
+
+
+FileReading = Callable[[int, str, ReadingLimits], dict[str, Any]]
+"""Returns what is wanted of the file behind a descriptor, or what is wrong with it."""
+
+
+def serve(requests: socket.socket, read: FileReading) -> None:
+    """Have a child read each file that is handed over, until the socket is closed."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that nobody has to wait for children
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(requests, 1024, 2)
+        if not message:
+            return
+        file, answer = descriptors
+        with socket.socket(fileno=answer) as answers:
+            if (child := os.fork()) == 0:
+                requests.close()
+                request = json.loads(message)
+                read_confined(file, answers, read, request["wanted"], ReadingLimits(**request["limits"]))
+            _hand_over(child, answers)
+        os.close(file)
+
+
+def _hand_over(child: int, answers: socket.socket) -> None:
+    """Give the caller what the child can be killed by."""
+    handle = os.pidfd_open(child)
+    try:
+        socket.send_fds(answers, [b"\0"], [handle])
+    except OSError:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)  # the caller has given up
+    finally:
+        os.close(handle)
+
+
+def read_confined(file: int, answers: socket.socket, read: FileReading, wanted: str, limits: ReadingLimits) -> None:
+    """Read one file in this process, which can do nothing else any more, and end it."""
+    try:
+        if answers.recv(1):
+            confine(file, limits)
+            answers.sendall(json.dumps(read(file, wanted, limits), allow_nan=False).encode() + b"\n")
+    finally:
+        os._exit(0)
+
+
+def confine(file: int, limits: ReadingLimits) -> None:
+    """Let this process open one descriptor more and none after it, write no file, start nothing, and not live long."""
+    lowest_free = os.dup(file)
+    os.close(lowest_free)
+    for kind, limit in (
+        (resource.RLIMIT_AS, limits.memory_bytes),
+        (resource.RLIMIT_CPU, limits.seconds),
+        (resource.RLIMIT_NOFILE, lowest_free + 1),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(kind, (limit, limit))
+    signal.alarm(limits.seconds)

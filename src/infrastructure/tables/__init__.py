@@ -1,0 +1,1 @@
+"""Tables: spreadsheets that somebody uploads are read by a confined process."""
