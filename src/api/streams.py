@@ -220,7 +220,7 @@ class ConductStream:
         procedure_id = uuid_from(request.path["procedure_id"], "path", "procedure_id")
         query = from_query(StreamProcedureConduct, request.query, {})
         mark = resume_mark(request)
-        view: ConductView = await self.service.ask(query, caller, target_id=procedure_id)
+        view = await self.service.ask(query, caller, target_id=procedure_id)
         if mark is None:
             watch = await self.feed.latest(procedure_id)
         elif (watch := await self.feed.behind(procedure_id, *mark)) is None:

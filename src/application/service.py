@@ -12,7 +12,7 @@ from baton.application.caller import Caller
 from baton.application.commands import READ_EVENT_TEXTS, Commands
 from baton.application.long_work import find_work
 from baton.application.ports import Authorizer, CommandResult, Engine, EngineUnavailableError, Store, Work, WorkProgress
-from baton.application.queries import Queries
+from baton.application.queries import Queries, ShownAnswer
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_row
 from baton.domain.access.proposal_content import ProposalContent
@@ -115,8 +115,11 @@ class Service:
     async def _start_all(self, opened: Sequence[tuple[Work, UUID]]) -> None:
         await asyncio.gather(*(self.start_work(work, work_id) for work, work_id in opened))
 
-    async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
-        return await self.queries.ask(query, caller, target_id=target_id)
+    async def ask(self, query: Query[T], caller: Caller, *, target_id: UUID | None = None) -> T:
+        return (await self.show(query, caller, target_id=target_id)).answer
+
+    async def show(self, query: Query[T], caller: Caller, *, target_id: UUID | None = None) -> ShownAnswer[T]:
+        return await self.queries.show(query, caller, target_id=target_id)
 
     async def start_work(self, work: Work, work_id: UUID) -> bool:
         """Start the workflow of recorded work; what an unreachable engine misses, the worker starts from the record. Return

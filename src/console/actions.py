@@ -83,7 +83,7 @@ class CommandForms:
     async def _phases_left(self, request: Request, session: ConsoleSession, typed: Mapping[str, str]) -> dict[str, str]:
         """Return the phases that the latest conduct of a run has left, as they would be typed in; none while it is live."""
         run_id, queries = typed.get("run_id"), self._console.queries_of(request, session)
-        conduct = await queries.find(GetRunConduct, run_id) if run_id else None
+        conduct = await queries.show_found(GetRunConduct, run_id) if run_id else None
         if conduct is None or conduct["result"] is None:
             return {}
         left = [one for one in conduct["phases"] if one["status"] == DEFINED]
@@ -265,7 +265,7 @@ async def options_of(aggregate_name: str, queries: PageQueries) -> tuple[Option,
     listing = REGISTRY.operations.get(f"list_{aggregate.path.rsplit('/', 1)[-1].replace('-', '_')}")
     if listing is None or not queries.may(listing):
         return ()
-    page = await queries.ask(listing.input, limit=MOST_OPTIONS, order="desc")  # type: ignore[arg-type]
+    page = await queries.show(listing.input, limit=MOST_OPTIONS, order="desc")  # type: ignore[arg-type]
     named = ((item[aggregate.id_name], item.get(column or "") or item[aggregate.id_name], item) for item in page["items"])
     return tuple(Option(str(id), label_with_state(str(name), aggregate.axis, item)) for id, name, item in named)
 
@@ -283,7 +283,7 @@ async def subject_of(form: FilledForm, queries: PageQueries) -> dict[str, Any] |
     if target is None or aggregate is None or operation.target != aggregate.id_name:
         return None
     getting = REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
-    view = None if getting is None else await queries.find(getting.input, target)  # type: ignore[arg-type]
+    view = None if getting is None else await queries.show_found(getting.input, target)  # type: ignore[arg-type]
     name = (view or {}).get(name_field(aggregate) or "") or target
     return {
         "label": aggregate.label,

@@ -136,7 +136,7 @@ async def name_of(kind: str, id: str, queries: PageQueries) -> str:
     """Return what a thing is called, as far as the person may see it."""
     aggregate = REGISTRY.aggregates[kind]
     getting = REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
-    view = None if getting is None else await queries.find(getting.input, id)  # type: ignore[arg-type]
+    view = None if getting is None else await queries.show_found(getting.input, id)  # type: ignore[arg-type]
     return str((view or {}).get(name_field(aggregate) or "") or f"{words_of(aggregate.label)} {short_id(id)}")
 
 

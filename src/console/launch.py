@@ -115,7 +115,7 @@ class PlanLaunch:
         candidates = [one["recipe_id"] for one in self.recipes]
         recipes = [id for id in candidates if id in given.phases or len(candidates) == 1]
         try:
-            answer = await queries.ask(
+            answer = await queries.show(
                 PreflightRun,
                 plan_id=self.plan["plan_id"],
                 override_parameters=overrides,

@@ -43,7 +43,7 @@ class Queueing:
 
 async def live_queues(queries: PageQueries, **filters: Any) -> list[Row]:
     """Return the queues that are not retired, oldest first; none to those who may not list them."""
-    pages = [await queries.ask_if_permitted(ListQueues, status=one, limit=MOST_QUEUES, **filters) for one in (ACTIVE, HELD)]
+    pages = [await queries.show_if_permitted(ListQueues, status=one, limit=MOST_QUEUES, **filters) for one in (ACTIVE, HELD)]
     found = [one for page in pages if page is not None for one in page["items"]]
     return sorted(found, key=lambda one: str(one["created_at"]))
 
@@ -64,7 +64,7 @@ async def load_item(queries: PageQueries) -> Row | None:
     queue_id, item_id = queries.query.get(QUEUE), queries.query.get(ITEM)
     if not queue_id or not item_id:
         return None
-    return find_waiting(await queries.find(GetQueue, queue_id, include=None), item_id)
+    return find_waiting(await queries.show_found(GetQueue, queue_id, include=None), item_id)
 
 
 def find_waiting(queue: Row | None, item_id: str) -> Row | None:

@@ -71,9 +71,8 @@ class ConsoleShell:
         name = None
         if session is not None:
             me = await self.queries(session.caller, session.held).ask(GetMyAccess)
-            name = me["name"] or (
-                "Local operator" if me["principal_id"] == str(session.caller.principal_id) and me["kind"] is None else None
-            )
+            local = me.principal_id == session.caller.principal_id and me.kind is None
+            name = me.name or ("Local operator" if local else None)
         return {
             "title": title,
             "page": page,

@@ -66,7 +66,7 @@ class SignalBoard:
         own_desk = replace(queries, turns=asyncio.Semaphore(1), position=0, _answers={})
         try:
             async with self._turn:
-                answer = await own_desk.ask(ReadSignals, addresses=addresses)
+                answer = await own_desk.show(ReadSignals, addresses=addresses)
             self._latest[addresses] = LatestReadings(clock(), signals=tuple(answer["signals"]))
         except Refusal as refusal:
             self._latest[addresses] = LatestReadings(clock(), refusal=refusal.detail)

@@ -100,7 +100,7 @@ async def question(arguments: Mapping[str, Any], service: Service, caller: Calle
         proposal_id = UUID(str(arguments.get("proposal_id")))
     except ValueError:
         return None
-    view: Mapping[str, Any] = await service.ask(GetProposal(include="names"), caller, target_id=proposal_id)
+    view: Mapping[str, Any] = (await service.show(GetProposal(include="names"), caller, target_id=proposal_id)).shown
     rehearsal = view["rehearsal"]
     if rehearsal is None or view["digest"] != arguments.get("digest"):
         return None

@@ -124,5 +124,5 @@ class Resources:
     async def read(self, resource: WatchedResource, caller: Caller) -> Sequence[TextResourceContents]:
         """Return what the query behind a resource answers this caller."""
         query: Any = resource.operation.input()
-        answer = await self.service.ask(query, caller, target_id=resource.id)
-        return [TextResourceContents(uri=resource.address, mime_type=JSON, text=answer_json(answer).decode())]
+        answer = await self.service.show(query, caller, target_id=resource.id)
+        return [TextResourceContents(uri=resource.address, mime_type=JSON, text=answer_json(answer.shown).decode())]

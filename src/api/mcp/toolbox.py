@@ -175,7 +175,7 @@ class Toolbox:
     ) -> CallToolResult:
         """Return what a query answers; a page that is too long is asked for again with fewer items, at least one."""
         while True:
-            answer = await self._service.ask(query, caller, target_id=asked.target_id)
+            answer = (await self._service.show(query, caller, target_id=asked.target_id)).shown
             if isinstance(answer, Document):
                 return document_answer(answer, caller)
             body = answer_json(answer)

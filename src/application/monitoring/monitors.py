@@ -57,7 +57,7 @@ class MonitorAccount:
     new_id: IdGenerator
     lease: Lease | None = None  # without which nothing is recorded
 
-    async def ask(self, query: Query, on: UUID | None = None) -> Any:
+    async def ask(self, query: Query[T], on: UUID | None = None) -> T:
         return await self.service.ask(query, self._caller(), target_id=on)
 
     async def report(

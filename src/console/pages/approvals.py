@@ -11,7 +11,7 @@ import orjson
 from baton.console.display import words_of
 from baton.console.judgement import name_of
 from baton.console.page import Context, MenuGroup, frame_region, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries
 from baton.console.pages.people import operation_of
 from baton.console.pages.waiting import count_waiting, waiting
 from baton.console.verbs import VerbButton, form_href, verb_label, verbs_of
@@ -20,7 +20,6 @@ from baton.domain.shared.naming import name_member
 from baton.domain.trust.proposal import GetProposal, ListProposals, Proposal, ProposalStatus
 from baton.domain.views.waiting import ListWaiting, WaitingKind
 
-GET_HISTORY = query_named("get_proposal_history")
 MOST_TO_DECIDE, MOST_OPEN, MOST_OWN = 20, 50, 12
 DECIDING = ("Proposal", "Policy", "Group")
 """The streams whose events may change what somebody may decide."""
@@ -66,7 +65,7 @@ async def load_deciding(queries: PageQueries) -> Context:
 
 @approvals.region("own", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_own(queries: PageQueries) -> Context:
-    page = await queries.ask(ListProposals, proposed_by=queries.caller.principal_id, order="desc", limit=MOST_OWN)
+    page = await queries.show(ListProposals, proposed_by=queries.caller.principal_id, order="desc", limit=MOST_OWN)
     own = await describe_all(queries, proposal_ids(page["items"]))
     own.sort(key=lambda one: one["status"] != ProposalStatus.OPEN)
     return {"proposals": own, "more": page["next_cursor"] is not None, "me": queries.caller.principal_id}
@@ -85,13 +84,13 @@ async def load_others(queries: PageQueries) -> Context:
 
 async def list_open(queries: PageQueries, **fields: Any) -> Any:
     """Return the newest open proposals."""
-    return await queries.ask(ListProposals, status=ProposalStatus.OPEN, order="desc", limit=MOST_OPEN, **fields)
+    return await queries.show(ListProposals, status=ProposalStatus.OPEN, order="desc", limit=MOST_OPEN, **fields)
 
 
 async def to_decide(queries: PageQueries) -> list[Context]:
     """Return the proposals that the person may approve, the oldest first."""
     if queries.may(ListWaiting):
-        page = await queries.ask(ListWaiting, kind=(WaitingKind.PROPOSAL,), limit=MOST_TO_DECIDE)
+        page = await queries.show(ListWaiting, kind=(WaitingKind.PROPOSAL,), limit=MOST_TO_DECIDE)
         ids = [one["id"] for one in page["items"]]
     else:
         ids = proposal_ids(reversed((await list_open(queries))["items"]))
@@ -110,7 +109,7 @@ async def describe_all(queries: PageQueries, ids: Sequence[str]) -> list[Context
 
 async def describe_proposal(queries: PageQueries, proposal_id: str) -> Context:
     """Return a proposal in words: the command, what it is about, what it would do now or what became of it, its verbs."""
-    view = await queries.ask(GetProposal, proposal_id)
+    view = await queries.show(GetProposal, proposal_id)
     operation = operation_of(view["command_name"])
     rehearsal = view["rehearsal"] or {"would": None, "refusal": None}
     would = view["would"] if rehearsal["would"] is None else rehearsal["would"]
@@ -207,7 +206,7 @@ def decision_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbBu
 @proposal_page.title_from
 async def name_proposal(queries: PageQueries) -> str:
     """Return the proposed command in words."""
-    return title_of(await queries.ask(GetProposal, queries.id("proposal_id")))
+    return title_of(await queries.show(GetProposal, queries.id("proposal_id")))
 
 
 @proposal_page.region("proposal", asks=[GetProposal], watches=DECIDING, every=10.0)
@@ -215,7 +214,10 @@ async def load_proposal(queries: PageQueries) -> Context:
     return {"one": await describe_proposal(queries, str(queries.id("proposal_id")))}
 
 
-@proposal_page.region("history", asks=[GET_HISTORY])
+@proposal_page.region("history", asks=[Proposal.aggregate.history])
 async def load_history(queries: PageQueries) -> Context:
     id = queries.id("proposal_id")
-    return {"items": (await queries.ask(GET_HISTORY, id))["items"], "href": f"/console/proposals/{id}/history"}
+    return {
+        "items": (await queries.show(Proposal.aggregate.history, id))["items"],
+        "href": f"/console/proposals/{id}/history",
+    }

@@ -15,10 +15,11 @@ from baton.console.in_process import REFUSALS, InProcessClient, entry_of, proble
 from baton.console.page import Context, handles, page
 from baton.console.page_queries import PageQueries
 from baton.console.pages.asset import UPDATE_SETTINGS, load_view, name_asset
-from baton.console.pages.equipment import GET_ASSET, equipment
+from baton.console.pages.equipment import equipment
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
 from baton.console.verbs import verb_button
+from baton.domain.equipment.asset_views import GetAsset
 from baton.domain.views.asset_integration import GetAssetIntegrationView
 
 DROP, RESTATED = "_drop", "_restated"
@@ -57,7 +58,7 @@ async def load_form(
 ) -> SettingsForm:
     """Return the form, filled in with what was typed or else with the settings as they are."""
     view = await load_view(queries)
-    whole = await queries.ask(GetAssetIntegrationView, view["asset_id"])
+    whole = await queries.show(GetAssetIntegrationView, view["asset_id"])
     schema = joined_schema(whole["families"])
     reader = FormReader({}, queries.zone, errors)
     filled = reader.type_in(schema, view["settings"]) if typed is None else typed
@@ -99,7 +100,7 @@ def difference(old: Any, new: Any) -> Any:
     }
 
 
-@settings.loads(asks=[GET_ASSET, GetAssetIntegrationView])
+@settings.loads(asks=[GetAsset, GetAssetIntegrationView])
 async def load_settings(queries: PageQueries) -> Context:
     return await form_context(queries, None, {})
 

@@ -39,7 +39,7 @@ calendar = page(
 async def list_schedules(queries: PageQueries) -> tuple[list[dict[str, Any]], bool]:
     """Return the schedules that may fire, and whether there are more."""
     statuses = (ScheduleStatus.ACTIVE, ScheduleStatus.HELD)
-    pages = await asyncio.gather(*(queries.ask(ListSchedules, status=one, limit=MOST_SCHEDULES) for one in statuses))
+    pages = await asyncio.gather(*(queries.show(ListSchedules, status=one, limit=MOST_SCHEDULES) for one in statuses))
     items = [item for page in pages for item in page["items"]]
     return items[:MOST_SCHEDULES], len(items) > MOST_SCHEDULES or any(page["next_cursor"] for page in pages)
 
@@ -47,7 +47,7 @@ async def list_schedules(queries: PageQueries) -> tuple[list[dict[str, Any]], bo
 async def load_visits(queries: PageQueries) -> list[dict[str, Any]]:
     """Return the visits that go on or come, the next one first; none to those who may not list them."""
     ahead: dict[str, Any] = {"planned_from": queries.now, "planned_to": queries.now + VISITS_AHEAD}
-    page = await queries.ask_if_permitted(ListVisits, **ahead, limit=MOST_VISITS)
+    page = await queries.show_if_permitted(ListVisits, **ahead, limit=MOST_VISITS)
     coming = [one for one in (page or {"items": []})["items"] if one["status"] not in TERMINAL]
     return sorted(coming, key=lambda one: str(one["planned_start_at"]))
 
@@ -89,9 +89,9 @@ def visit_row(visit: Mapping[str, Any], begins: datetime, ends: datetime) -> Day
 async def load_cards(queries: PageQueries) -> Context:
     """Load every schedule with its firings and its verbs, those first whose last firing was refused."""
     listed, more = await list_schedules(queries)
-    schedules = await asyncio.gather(*(queries.ask(GetSchedule, one["schedule_id"]) for one in listed))
+    schedules = await asyncio.gather(*(queries.show(GetSchedule, one["schedule_id"]) for one in listed))
     ids = sorted({one["run_as"] for one in schedules})
-    actors = await queries.ask_if_permitted(ListActors, actor_id=ids, limit=100) if ids else None
+    actors = await queries.show_if_permitted(ListActors, actor_id=ids, limit=100) if ids else None
     names = {one["actor_id"]: one["name"] for one in (actors or {"items": []})["items"]}
     shown = [
         {

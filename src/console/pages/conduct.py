@@ -7,17 +7,18 @@ from typing import Any
 
 from baton.console.conduct_verbs import conduct_verbs, unresolved_step, waits_in_check
 from baton.console.page import SECOND, Context, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries
 from baton.console.plots import NARROW, Series, line_plot
 from baton.console.step_window import SHOWN_STEPS, counts_of, pager_of, step_line, strip
+from baton.domain.access.actor import GetActor
 from baton.domain.conduct.iterations import ListProcedureIterations
+from baton.domain.conduct.procedure_views import GetProcedure
 from baton.domain.conduct.progress import ConductPhase
 from baton.domain.conduct.steered_conduct import GetProcedureSteering
 from baton.domain.conduct.step_list import ListProcedureSteps
 from baton.domain.conduct.views import GetProcedureConduct
 from baton.domain.procedure.procedure import ENDED
 
-GetProcedure, GetActor = query_named("get_procedure"), query_named("get_actor")
 SHOWN_PASSES = 12
 SHOWN_ASSETS, SHOWN_ADVISERS = 4, 3
 SHOWN_VALUES = 30
@@ -33,14 +34,14 @@ conduct = page(
 
 @conduct.title_from
 async def load_name(queries: PageQueries) -> str:
-    view = await queries.ask(GetProcedure, queries.id("procedure_id"))
+    view = await queries.show(GetProcedure, queries.id("procedure_id"))
     return str(view["name"])
 
 
 @conduct.region("head", asks=[GetProcedure, GetProcedureConduct], watches=("Run",), every=SECOND)
 async def load_head(queries: PageQueries) -> Context:
     id = queries.id("procedure_id")
-    view, latest = await queries.ask(GetProcedure, id), await queries.ask(GetProcedureConduct, id)
+    view, latest = await queries.show(GetProcedure, id), await queries.show(GetProcedureConduct, id)
     current = await load_current_step(queries, latest)
     return {
         "view": view,
@@ -74,11 +75,11 @@ async def load_current_step(queries: PageQueries, latest: Mapping[str, Any]) -> 
         return None
     id, index = latest["procedure_id"], latest["step_index"]
     if latest["phase"] != ConductPhase.CLOSING:
-        shown = await queries.ask(ListProcedureSteps, id, **window_of(queries.query), limit=SHOWN_STEPS)
+        shown = await queries.show(ListProcedureSteps, id, **window_of(queries.query), limit=SHOWN_STEPS)
         if shown["current_index"] == index and (found := step_in(shown, index)) is not None:
             return found
     closing = latest["phase"] == ConductPhase.CLOSING
-    return step_in(await queries.ask(ListProcedureSteps, id, closing=closing, first_index=index, limit=1), index)
+    return step_in(await queries.show(ListProcedureSteps, id, closing=closing, first_index=index, limit=1), index)
 
 
 def step_in(answer: Mapping[str, Any], index: int) -> Mapping[str, Any] | None:
@@ -96,11 +97,11 @@ def window_of(query: Mapping[str, str]) -> dict[str, Any]:
 @conduct.region("steps", asks=[ListProcedureSteps], watches=("Procedure",), every=SECOND)
 async def load_steps(queries: PageQueries) -> Context:
     id, window = queries.id("procedure_id"), window_of(queries.query)
-    main = await queries.ask(ListProcedureSteps, id, **window, limit=SHOWN_STEPS)
+    main = await queries.show(ListProcedureSteps, id, **window, limit=SHOWN_STEPS)
     over = await is_over(queries)
     closing = None
     if main["closing_count"]:
-        closing = await queries.ask(ListProcedureSteps, id, closing=True, first_index=0, limit=SHOWN_STEPS)
+        closing = await queries.show(ListProcedureSteps, id, closing=True, first_index=0, limit=SHOWN_STEPS)
     return {
         "main": step_list(main, main["step_count"], window["first_index"] or 0, over=over),
         "closing": None if closing is None else step_list(closing, main["closing_count"], 0, over=over),
@@ -113,7 +114,7 @@ async def load_steps(queries: PageQueries) -> Context:
 
 async def is_over(queries: PageQueries) -> bool:
     """Return whether nothing more of a procedure will be done, as far as the person may see that."""
-    view = await queries.find(GetProcedure, queries.id("procedure_id"))
+    view = await queries.show_found(GetProcedure, queries.id("procedure_id"))
     return view is not None and view["status"] in ENDED
 
 
@@ -135,8 +136,8 @@ def step_list(answer: Mapping[str, Any], count: int, wanted: int, *, over: bool)
 @conduct.region("passes", asks=[ListProcedureIterations, GetProcedureConduct], watches=("Procedure",), every=5.0)
 async def load_passes(queries: PageQueries) -> Context:
     id = queries.id("procedure_id")
-    found, latest = await queries.ask(ListProcedureIterations, id), await queries.ask(GetProcedureConduct, id)
-    steering = await queries.find(GetProcedureSteering, id)
+    found, latest = await queries.show(ListProcedureIterations, id), await queries.show(GetProcedureConduct, id)
+    steering = await queries.show_found(GetProcedureSteering, id)
     items = found["items"]
     name = objective_name(latest, steering)
     measured = [(item, reading) for item in items if (reading := measured_in(item, name)) is not None]
@@ -161,7 +162,7 @@ async def load_passes(queries: PageQueries) -> Context:
 async def load_advisers(queries: PageQueries, items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the names of those who advised, as far as the person may see them."""
     ids = list(dict.fromkeys(item["advised_by"] for item in items if item["advised_by"]))[-SHOWN_ADVISERS:]
-    found = await asyncio.gather(*(queries.find(GetActor, id) for id in ids))
+    found = await asyncio.gather(*(queries.show_found(GetActor, id) for id in ids))
     return {id: actor["name"] for id, actor in zip(ids, found, strict=True) if actor is not None and actor["name"]}
 
 
@@ -225,7 +226,7 @@ def points_plot(measured: Measured, name: str | None) -> Any:
 @conduct.region("outcome", asks=[GetProcedure, GetProcedureConduct], watches=("Procedure",))
 async def load_outcome(queries: PageQueries) -> Context:
     id = queries.id("procedure_id")
-    view, latest = await queries.ask(GetProcedure, id), await queries.ask(GetProcedureConduct, id)
+    view, latest = await queries.show(GetProcedure, id), await queries.show(GetProcedureConduct, id)
     result = latest["result"] or {}
     captures = result.get("captures") or {}
     return {

@@ -90,15 +90,15 @@ async def front_of(queries: PageQueries, queue: Row) -> dict[str, Any]:
     }
     found: dict[str, Any] = {}
     for name, status in wanted.items():
-        asked = status and await queries.ask_if_permitted(ListQueueItems, queue["queue_id"], status=status, limit=1)
+        asked = status and await queries.show_if_permitted(ListQueueItems, queue["queue_id"], status=status, limit=1)
         found[name] = {**asked["items"][0], "made": outcome_of(asked["items"][0])} if asked and asked["items"] else None
-    held = await queries.ask_if_permitted(GetQueue, queue["queue_id"]) if queue["status"] == HELD else None
+    held = await queries.show_if_permitted(GetQueue, queue["queue_id"]) if queue["status"] == HELD else None
     return {**found, "reason": held and held["last_status_reason"]}
 
 
 @queue_page.title_from
 async def name_queue(queries: PageQueries) -> str:
-    return str((await queries.ask(GetQueue, queries.id("queue_id")))["name"])
+    return str((await queries.show(GetQueue, queries.id("queue_id")))["name"])
 
 
 @region("head", every=15.0, watches=WATCHED)
@@ -106,7 +106,7 @@ async def load_head(queries: PageQueries) -> Context:
     """Load the queue that is shown, or those to choose from."""
     if (queue_id := await shown_queue_id(queries)) is None:
         return {**NO_QUEUE, **await load_choice(queries)}
-    queue = await queries.ask(GetQueue, queue_id)
+    queue = await queries.show(GetQueue, queue_id)
     steering = [verb_button(REGISTRY.operations[name], queries, queue["status"], queue_id) for name in STEERING]
     waiting = [one for one in queue["items"] if one["status"] in AHEAD]
     adding = verb_button(AddQueueItems.operation, queries, queue["status"], queue_id)
@@ -119,12 +119,12 @@ async def load_running(queries: PageQueries) -> Context:
     """Load the item under way, and how far it is."""
     if (queue_id := await shown_queue_id(queries)) is None:
         return NO_QUEUE
-    asked = await queries.ask_if_permitted(ListQueueItems, queue_id, status=RUNNING, limit=1)
+    asked = await queries.show_if_permitted(ListQueueItems, queue_id, status=RUNNING, limit=1)
     item = asked["items"][0] if asked and asked["items"] else None
     work: Row | None = None
     if item is not None:
         asset_ids = [one["asset_id"] for one in await live_queues(queries) if one["queue_id"] == queue_id]
-        overviews = [await queries.ask_if_permitted(GetBeamlineNow, id) for id in asset_ids]
+        overviews = [await queries.show_if_permitted(GetBeamlineNow, id) for id in asset_ids]
         work = work_of(item, next((one for one in overviews if one), {"runs": [], "conducts": []}))
     return {"queue": queue_id, "item": item, "made": item and outcome_of(item), "work": work}
 
@@ -144,7 +144,7 @@ async def load_items(queries: PageQueries) -> Context:
     """Load a screenful of the items that wait, with what is known about the first ones."""
     if (queue_id := await shown_queue_id(queries)) is None:
         return NO_QUEUE
-    queue = await queries.ask(GetQueue, queue_id)
+    queue = await queries.show(GetQueue, queue_id)
     waiting = [one for one in queue["items"] if one["status"] in AHEAD]
     ids, first = [one["item_id"] for one in waiting], first_shown(queries.query.get("first", ""), len(waiting))
     forecasts = {one["item_id"]: one for one in queue["forecast"]}
@@ -181,7 +181,7 @@ def first_shown(text: str, count: int) -> int:
 async def load_ended(queries: PageQueries) -> Context:
     if (queue_id := await shown_queue_id(queries)) is None:
         return NO_QUEUE
-    queue = await queries.ask(GetQueue, queue_id)
+    queue = await queries.show(GetQueue, queue_id)
     return {"queue": queue, "items": [{**one, "made": outcome_of(one)} for one in queue["last_items"]]}
 
 
@@ -196,7 +196,7 @@ async def spreadsheet_context(queries: PageQueries, typed: Mapping[str, str], **
     """Return what the form shows that adds from a spreadsheet: what its rows can be for, and what was found wrong."""
     queue_id = await shown_queue_id(queries)
     if queue_id is not None:
-        await queries.ask(GetQueue, queue_id)  # one that is not there has no page
+        await queries.show(GetQueue, queue_id)  # one that is not there has no page
     if queue_id is None or not queries.may(AddQueueItems.operation):
         return {"sheet": None, "queue_id": queue_id}
     plans, recipes, assets = [await options_of(kind, queries) for kind in ("Plan", "Recipe", "Asset")]
@@ -208,7 +208,7 @@ async def spreadsheet_context(queries: PageQueries, typed: Mapping[str, str], **
 async def duplicate_item(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Add an item with the same target behind one that waits, conducted as the person who asks for it."""
     queries = console.queries_of(request, session)
-    queue = await queries.ask(GetQueue, queries.id("queue_id"), include=None)
+    queue = await queries.show(GetQueue, queries.id("queue_id"), include=None)
     typed = typed_in(await request.body())
     client = InProcessClient.of(console.parts.edge, session.caller)
     try:

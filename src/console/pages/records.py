@@ -93,7 +93,7 @@ def list_page(aggregate: Aggregate[Any], listing: Operation) -> ConsolePage:
         paged: dict[str, Any] = {"limit": 50} if "limit" in query.model_fields else {}
         if "order" in query.model_fields:
             paged["order"] = queries.query.get("order") or "desc"
-        answer = await queries.ask(query, **given, **paged, cursor=queries.query.get("cursor") or None)
+        answer = await queries.show(query, **given, **paged, cursor=queries.query.get("cursor") or None)
         items = answer["items"]
         return {
             "aggregate": aggregate,
@@ -123,7 +123,7 @@ def thing_page(aggregate: Aggregate[Any], getting: Operation, path: str) -> Cons
     made.title_from(namer(aggregate, getting))
 
     async def load_thing(queries: PageQueries) -> Context:
-        view = await queries.ask(query, queries.id(aggregate.id_name))  # type: ignore[arg-type]
+        view = await queries.show(query, queries.id(aggregate.id_name))  # type: ignore[arg-type]
         return {"aggregate": aggregate, "view": view, **thing_context(aggregate, view, queries)}
 
     made.region("thing", asks=[getting], template="thing/thing.html")(load_thing)
@@ -134,7 +134,7 @@ def namer(aggregate: Aggregate[Any], getting: Operation) -> Any:
     """Return the function that says what a page of this aggregate is about."""
 
     async def name(queries: PageQueries) -> str:
-        view = await queries.ask(getting.input, queries.id(aggregate.id_name))  # type: ignore[arg-type]
+        view = await queries.show(getting.input, queries.id(aggregate.id_name))  # type: ignore[arg-type]
         return str(view.get(name_field(aggregate) or "") or words_of(aggregate.label))
 
     return name
@@ -173,13 +173,13 @@ def history_page(aggregate: Aggregate[Any], getting: Operation) -> ConsolePage:
 
     async def load_events(queries: PageQueries) -> Context:
         id = queries.id(aggregate.id_name)
-        answer = await queries.ask(reading.input, id, limit=SHOWN_EVENTS, cursor=queries.query.get("cursor"))  # type: ignore[arg-type]
+        answer = await queries.show(reading.input, id, limit=SHOWN_EVENTS, cursor=queries.query.get("cursor"))  # type: ignore[arg-type]
         items = answer["items"]
         chosen = queries.query.get("version", "")
         last = items[-1]["version"] if items else 0
         version = int(chosen) if chosen.isascii() and chosen.isdigit() and len(chosen) < 10 and int(chosen) else last
-        past = await queries.ask(getting.input, id, as_of_version=version)  # type: ignore[arg-type]
-        before = await queries.ask(getting.input, id, as_of_version=version - 1) if version > 1 else {}  # type: ignore[arg-type]
+        past = await queries.show(getting.input, id, as_of_version=version)  # type: ignore[arg-type]
+        before = await queries.show(getting.input, id, as_of_version=version - 1) if version > 1 else {}  # type: ignore[arg-type]
         changed = [name for name, value in past.items() if before.get(name) != value]
         return {
             "aggregate": aggregate,

@@ -9,7 +9,7 @@ from typing import Any
 
 from baton.console.display import instant_of, words_of
 from baton.console.page import Context, MenuGroup, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries
 from baton.console.verbs import VerbButton, creations_of, verbs_of
 from baton.domain.access.actor import ActorKind
 from baton.domain.enclosure.enclosure import Enclosure, EnclosureLifecycle, GetEnclosure, ListEnclosures
@@ -19,7 +19,6 @@ from baton.domain.safety.clearance_views import GetClearance, ListClearances
 from baton.domain.supply.supply import GetSupply, ListSupplies, Supply, SupplyStatus
 from baton.domain.views.beamline_now import ENDS_SOON
 
-GET_HISTORY = query_named("get_clearance_history")
 ON_THEIR_WAY = (ClearanceStatus.UNDER_REVIEW, ClearanceStatus.SUBMITTED, ClearanceStatus.APPROVED)
 NEXT_STEPS = {
     ClearanceStatus.DEFINED: "A draft. It covers nothing; hand it in when it is complete.",
@@ -70,8 +69,8 @@ def machine_only(button: VerbButton) -> str:
 
 @safety.region("hutches", asks=[ListEnclosures], every=5.0)
 async def load_hutches(queries: PageQueries) -> Context:
-    listed = await queries.ask(ListEnclosures, lifecycle=EnclosureLifecycle.ACTIVE, limit=MOST_TILES)
-    views = await asyncio.gather(*(queries.find(GetEnclosure, one["enclosure_id"]) for one in listed["items"]))
+    listed = await queries.show(ListEnclosures, lifecycle=EnclosureLifecycle.ACTIVE, limit=MOST_TILES)
+    views = await asyncio.gather(*(queries.show_found(GetEnclosure, one["enclosure_id"]) for one in listed["items"]))
     hutches = [
         {
             **item,
@@ -93,9 +92,9 @@ def is_fresh(contacted_at: Any, queries: PageQueries, *, monitored: bool) -> boo
 
 @safety.region("supplies", asks=[ListSupplies], every=10.0)
 async def load_supplies(queries: PageQueries) -> Context:
-    listed = await queries.ask(ListSupplies, limit=MOST_TILES)
+    listed = await queries.show(ListSupplies, limit=MOST_TILES)
     items = [one for one in listed["items"] if one["status"] != SupplyStatus.DECOMMISSIONED]
-    views = await asyncio.gather(*(queries.find(GetSupply, one["supply_id"]) for one in items))
+    views = await asyncio.gather(*(queries.show_found(GetSupply, one["supply_id"]) for one in items))
     supplies = [
         {
             **item,
@@ -120,13 +119,13 @@ async def load_review(queries: PageQueries) -> Context:
 
 async def forms_of_status(queries: PageQueries, status: ClearanceStatus, **fields: Any) -> Any:
     """Return the newest forms of a status."""
-    return await queries.ask(ListClearances, status=status, order="desc", **{"limit": MOST_FORMS, **fields})
+    return await queries.show(ListClearances, status=status, order="desc", **{"limit": MOST_FORMS, **fields})
 
 
 async def describe_form(queries: PageQueries, clearance_id: str, listed: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return a form with its hazards in words, who registered it, what it waits for, and its verbs."""
     view, past = await asyncio.gather(
-        queries.ask(GetClearance, clearance_id), queries.find(GET_HISTORY, clearance_id, limit=1)
+        queries.show(GetClearance, clearance_id), queries.show_found(Clearance.aggregate.history, clearance_id, limit=1)
     )
     first = past["items"][0] if past and past["items"] else None
     return {
@@ -207,7 +206,7 @@ async def load_drafts(queries: PageQueries) -> Context:
 @form.title_from
 async def name_form(queries: PageQueries) -> str:
     """Return the title of the form."""
-    return str((await queries.ask(GetClearance, queries.id("clearance_id")))["title"])
+    return str((await queries.show(GetClearance, queries.id("clearance_id")))["title"])
 
 
 @form.region("form", asks=[GetClearance], every=30.0)

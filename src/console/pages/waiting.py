@@ -64,7 +64,7 @@ async def load_attention(queries: PageQueries) -> Context:
 
 async def count_waiting(queries: PageQueries, kinds: tuple[WaitingKind, ...]) -> Context:
     """Return how much of these kinds waits, as far as it is counted."""
-    page = await queries.ask_if_permitted(ListWaiting, kind=kinds, limit=COUNTED)
+    page = await queries.show_if_permitted(ListWaiting, kind=kinds, limit=COUNTED)
     return {"count": 0 if page is None else len(page["items"]), "more": page is not None and page["next_cursor"] is not None}
 
 
@@ -72,7 +72,7 @@ async def count_waiting(queries: PageQueries, kinds: tuple[WaitingKind, ...]) ->
 async def load_items(queries: PageQueries) -> Context:
     kind = queries.query.get("kind")
     wanted = (WaitingKind(kind),) if kind in SHARED else SHARED
-    page = await queries.ask(
+    page = await queries.show(
         ListWaiting, kind=wanted, cursor=queries.query.get("cursor"), asset_id=queries.query.get("beamline") or None
     )
     items = [

@@ -223,6 +223,8 @@ class PastActorView(Value):
     id: UUID
     kind: ActorKind
     active: bool
+    actor_id: UUID
+    created_at: datetime
 
 
 class ActorView(PastActorView):
@@ -232,15 +234,15 @@ class ActorView(PastActorView):
 
 
 @actor.query(get="/{actor_id}", returns=ActorView | PastActorView)
-class GetActor(kernel.TimeTravel):
+class GetActor(kernel.TimeTravel[PastActorView]):
     """One actor, folded from its stream, with the name its profile has now."""
 
     def answer(self, actor: Actor, call: Call) -> Reads[PastActorView]:
+        shown = kernel.values_of(actor, PastActorView)
         if self.travels:
-            return PastActorView(id=actor.id, kind=actor.kind, active=actor.active)
+            return PastActorView(**shown)
         profile = yield from record_of(ActorProfile, actor_id=actor.id)
-        name = profile.name if profile else DELETED_USER
-        return ActorView(id=actor.id, name=name, kind=actor.kind, active=actor.active)
+        return ActorView(**shown, name=profile.name if profile else DELETED_USER)
 
 
 class BindingView(Value):
@@ -266,7 +268,7 @@ class ActorProfileView(Value):
 
 
 @actor.query(get="/{actor_id}/profile", returns=ActorProfileView)
-class GetActorProfile(kernel.Query):
+class GetActorProfile(kernel.Query[ActorProfileView]):
     """The personal data kept about an actor; a forgotten profile shows as deleted."""
 
     def answer(self, actor: Actor, call: Call) -> Reads[ActorProfileView]:
@@ -288,8 +290,15 @@ class ActorRow(Value):
     created_at: datetime
 
 
-@actor.listing(Summary.from_state(actor, "kind status created_at"), returns=ActorRow, refuses=[UnauthorizedError])
-class ListActors(NamedListQuery):
+class ActorSummary(Summary):
+    actor_id: UUID
+    kind: ActorKind
+    status: ActorStatus
+    created_at: datetime
+
+
+@actor.listing(ActorSummary, returns=ActorRow, refuses=[UnauthorizedError])
+class ListActors(NamedListQuery[ActorRow]):
     """Actors in order of registration, with the names their profiles have now; to look for a name takes `GetActor`."""
 
     status: ActorStatus | None = None

@@ -3,6 +3,7 @@ the token of each call; nothing of it is stored, so that who loses it at the ide
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, assert_never
 from uuid import UUID
@@ -192,11 +193,18 @@ class RetireGroup(Verb[Group]):
         return [GroupRetired(reason=self.reason), Delist(GROUPS, IN_USE)]
 
 
-group.get("id", "name", "claim", "member_ids", "status")
+GetGroup = group.get("id", "name", "claim", "member_ids", "status")
 
 
-@group.listing(Summary.from_state(group, "name status created_at"))
-class ListGroups(NamedListQuery):
+class GroupSummary(Summary):
+    group_id: UUID
+    name: str
+    status: GroupStatus
+    created_at: datetime
+
+
+@group.listing(GroupSummary)
+class ListGroups(NamedListQuery[GroupSummary]):
     """Groups in order of definition."""
 
     status: GroupStatus | None = None

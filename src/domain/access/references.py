@@ -20,6 +20,7 @@ SCALARS = frozenset({str, int, float, bool, type(None)})
 Acts = Mapping[str, tuple[type[Event], ...]]  # Events by what was done: started, held, ended.
 
 
+@dataclass(frozen=True, kw_only=True)
 class ActsByTurns(FurtherView):
     """When work was last held and resumed, and ended, and by whom."""
 

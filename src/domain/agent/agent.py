@@ -4,7 +4,7 @@ The record runs nothing: workflows read it before they act. Budgets are for the 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, assert_never
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -331,25 +331,37 @@ class UpdateAgentBudget(Verb[Agent]):
         return [AgentBudgetUpdated(**dict(self))]
 
 
-class AgentSpending(FurtherView):
-    """What an agent's own model calls have taken in this calendar month and on this day, in UTC; its past has none."""
+@dataclass(frozen=True, kw_only=True)
+class AgentView(FurtherView, Agent):
+    """An agent with what its model calls have taken in this calendar month and on this day, in UTC; its past has none."""
 
     cost_in_month: Cost | None
     tokens_on_day: int | None
 
     @classmethod
-    def load(cls, query: TimeTravel, state: Agent) -> Reads[dict[str, Any]]:
+    def load(cls, query: TimeTravel[Self], state: Agent) -> Reads[Self]:
         if query.travels:
-            return dict.fromkeys(cls.model_fields)
+            return cls.of(state, cost_in_month=None, tokens_on_day=None)
         spent = yield from ask(AgentPort.spent_amounts, state.id)
-        return {"cost_in_month": spent.cost_in_month, "tokens_on_day": spent.tokens_on_day}
+        return cls.of(state, cost_in_month=spent.cost_in_month, tokens_on_day=spent.tokens_on_day)
 
 
-agent.get(also=AgentSpending)
+GetAgent = agent.get(view=AgentView)
 
 
-@agent.listing(Summary.from_state(agent, "kind name version status created_at versioned_at deprecated_at", marked=True))
-class ListAgents(NamedListQuery):
+class AgentSummary(Summary):
+    agent_id: UUID
+    kind: str
+    name: FreeText
+    version: str
+    status: AgentStatus
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
+
+
+@agent.listing(AgentSummary)
+class ListAgents(NamedListQuery[AgentSummary]):
     """Agents in the order they were defined."""
 
     kind: Annotated[str, Field(min_length=1, max_length=100)] | None = None

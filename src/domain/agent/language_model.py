@@ -279,12 +279,24 @@ def price_of(provider: str, model: str) -> Reads[Pricing | None]:
     return entries[0].pricing if entries else None
 
 
-language_model.get(hidden=["created_at"])
+GetLanguageModel = language_model.get(hidden=["created_at"])
 COLUMNS = "name provider model served_via data_tier archivability status created_at"
 
 
-@language_model.listing(Summary.from_state(language_model, COLUMNS, marked=True))
-class ListLanguageModels(NamedListQuery):
+class LanguageModelSummary(Summary):
+    language_model_id: UUID
+    name: FreeText
+    provider: str
+    model: str
+    served_via: ServingRoute
+    data_tier: DataTier
+    archivability: Archivability
+    status: LanguageModelStatus
+    created_at: datetime
+
+
+@language_model.listing(LanguageModelSummary)
+class ListLanguageModels(NamedListQuery[LanguageModelSummary]):
     """The catalog in the order of its entries."""
 
     status: LanguageModelStatus | None = None

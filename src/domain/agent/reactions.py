@@ -96,7 +96,7 @@ class ReactionCannotDismissEventError(Conflict, context="agent"):
 
 
 @standalone_query("/reactions", context="agent", returns=Reactions)
-class ListReactions(Query):
+class ListReactions(Query[Reactions]):
     """How far every subscriber of the log has come, with what it has under way and what went wrong last."""
 
     subscriber_name: Annotated[str, Field(min_length=1, max_length=100)] | None = None

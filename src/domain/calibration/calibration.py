@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Any, ClassVar, Literal, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -339,18 +339,28 @@ class AppendCalibrationRevision(JudgedVerb[Calibration, Decision | None]):
         return [appended, Enlist(REVISIONS, str(call.new_id)), Answer({"revision_id": str(call.new_id)})]
 
 
-calibration.get(hidden=["created_at"])
-CalibrationSummary = Summary.from_state(
-    calibration,
-    "target_id quantity operating_point description defined_at defined_by last_revised_at revision_count "
-    "latest_revision_id latest_revision_status latest_revision_source_kind latest_revision_content_hash",
-    "defined_at",
-    marked=True,
-)
+GetCalibration = calibration.get(hidden=["created_at"])
+
+
+class CalibrationSummary(Summary):
+    time: ClassVar[str] = "defined_at"
+    calibration_id: UUID
+    target_id: UUID
+    quantity: CalibrationQuantity
+    operating_point: dict[str, Any]
+    description: FreeText | None
+    defined_at: datetime
+    defined_by: UUID
+    last_revised_at: datetime | None
+    revision_count: int
+    latest_revision_id: UUID | None
+    latest_revision_status: CalibrationStatus | None
+    latest_revision_source_kind: SourceKind | None
+    latest_revision_content_hash: str | None
 
 
 @calibration.listing(CalibrationSummary)
-class ListCalibrations(ListQuery):
+class ListCalibrations(ListQuery[CalibrationSummary]):
     """Calibrations in order of definition, with what is latest of each."""
 
     target_id: UUID | None = None

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, SortedSet, State, Value, Verb, copy_with
 from baton.domain.registry import REGISTRY
-from baton.domain.shared.listing import ListQuery, Page, Summary, Where
+from baton.domain.shared.listing import Hidden, ListQuery, Page, Summary, Where
 from baton.domain.shared.reads import Reads, Rows, find_all, members_of, require
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, MayContainPersonalData
@@ -268,15 +268,30 @@ class RetireCaution(Verb[Caution]):
         return [retired, Delist(TARGETED, caution.target.key), Enlist(WITHDRAWN, caution.target.key)]
 
 
-caution.get(hidden=["created_at", "retired_by"])
-CautionSummary = Summary.from_state(
-    caution,
-    "target category severity text workaround authored_by tags expires_at propagate_to_children status parent_id "
-    "superseded_by_caution_id retired_reason registered_at last_status_changed_at",
-    "registered_at",
-    hidden="target_kind target_id reaches",
-    marked=True,
-)
+GetCaution = caution.get(hidden=["created_at", "retired_by"])
+
+
+class CautionSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    caution_id: UUID
+    target: CautionTarget
+    category: CautionCategory
+    severity: CautionSeverity
+    text: FreeText
+    workaround: FreeText
+    authored_by: UUID
+    tags: Tags
+    expires_at: datetime | None
+    propagate_to_children: bool
+    status: CautionStatus
+    parent_id: UUID | None
+    superseded_by_caution_id: UUID | None
+    retired_reason: CautionRetireReason | None
+    registered_at: datetime
+    last_status_changed_at: datetime | None
+    target_kind: Hidden[CautionTargetKind]
+    target_id: Hidden[UUID]
+    reaches: Hidden[SortedSet[str]]
 
 
 class ListedStatus(StrEnum):
@@ -289,7 +304,7 @@ class ListedStatus(StrEnum):
 
 
 @caution.listing(CautionSummary, refuses=[AncestorWalkDepthExceededError])
-class ListCautions(ListQuery):
+class ListCautions(ListQuery[CautionSummary]):
     """Cautions in order of registration, the Active ones unless another status is asked for.
 
     `in_effect` leaves out expired ones; `inherited` adds those that propagate from above the asset asked about.

@@ -129,7 +129,7 @@ class SignalPort(Protocol):
 
 
 @asset.query(post="", path="/signals/resolve", returns=ResolvedSignals, refuses=[SignalsUnreadableError])
-class ResolveSignals(Query):
+class ResolveSignals(Query[ResolvedSignals]):
     """The owners, the route, the limits and the live claims of each of these signals.
 
     The control system is asked for limits of its own only where `control_limits` is said; that needs a worker.
@@ -228,7 +228,7 @@ def _bounded_addresses(addresses: Collection[str]) -> Any:
 
 
 @procedure.query(post="", path="/signals/read", returns=SignalReadings, refuses=[SignalsUnreadableError])
-class ReadSignals(Query):
+class ReadSignals(Query[SignalReadings]):
     """Read signals now, in the control system, for 5 seconds at most; each has its value or its error. Needs a worker."""
 
     addresses: Annotated[tuple[Address, ...], Field(min_length=1, max_length=MAX_READ), AfterValidator(_bounded_addresses)]

@@ -110,7 +110,7 @@ class Iterations(AnswerForm):
 
 
 @procedure.query(get="/{procedure_id}/iterations", returns=Iterations)
-class ListProcedureIterations(Query):
+class ListProcedureIterations(Query[Iterations]):
     """Every pass of the procedure in order."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[Iterations]:

@@ -96,7 +96,7 @@ class ProcedurePreflight(AnswerForm):
 
 
 @procedure.query(get="/{procedure_id}/preflight", returns=ProcedurePreflight)
-class PreflightProcedure(Query):
+class PreflightProcedure(Query[ProcedurePreflight]):
     """Ask every gate whether this procedure could start now or, from Held, go on; and change nothing."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]:

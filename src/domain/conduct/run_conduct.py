@@ -361,7 +361,7 @@ def pending_in(run: Run, phase: Procedure, now: datetime) -> Reads[PendingReques
 
 
 @run.query(get="/{run_id}/conduct", returns=RunConductView)
-class GetRunConduct(Query):
+class GetRunConduct(Query[RunConductView]):
     """How the latest conduct of a run goes, phase by phase, what it waits for and its result."""
 
     of_one_moment: ClassVar[bool] = True

@@ -271,7 +271,7 @@ class SteeringView(AnswerForm):
 
 
 @procedure.query(get="/{procedure_id}/steering", returns=SteeringView)
-class GetProcedureSteering(Query):
+class GetProcedureSteering(Query[SteeringView]):
     """What a steered conduct waits to be advised on."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[SteeringView]:

@@ -110,7 +110,7 @@ class StepListPort(Protocol):
 
 
 @procedure.query(get="/{procedure_id}/steps", returns=ProcedureSteps)
-class ListProcedureSteps(Query):
+class ListProcedureSteps(Query[ProcedureSteps]):
     """The steps of a procedure, those around the current one or from one on, with what was done about each.
 
     Without a conduct they are those of its recipe. The outline tells the state of every step of the list.

@@ -238,7 +238,7 @@ def ending_text(result: ConductResult) -> str:
 
 
 @procedure.query(get="/{procedure_id}/conduct", returns=ConductView)
-class GetProcedureConduct(Query):
+class GetProcedureConduct(Query[ConductView]):
     """The progress of the latest conduct of a procedure, when its worker was last heard of, and its result."""
 
     of_one_moment: ClassVar[bool] = True

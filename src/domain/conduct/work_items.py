@@ -66,7 +66,7 @@ class WorkPort(Protocol):
 
 
 @standalone_query("/work-items/{work_id}", context="operation", returns=WorkView, refuses=(WorkNotFoundError,))
-class GetWork(Query):
+class GetWork(Query[WorkView]):
     """How long work stands that a request has begun: running, done with its answer, or failed with its error."""
 
     personal: ClassVar[bool] = True

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 from uuid import UUID
 
 from baton.domain.data.dataset import Dataset
@@ -171,17 +171,25 @@ def _depth(value: Any) -> int:
     return found
 
 
-acquisition.get(hidden=["created_at"])
-AcquisitionSummary = Summary.from_state(
-    acquisition,
-    "dataset_id producing_asset_id producing_run_id captured_at settings evidence recorded_at recorded_by status",
-    "recorded_at",
-    marked=True,
-)
+GetAcquisition = acquisition.get(hidden=["created_at"])
+
+
+class AcquisitionSummary(Summary):
+    time: ClassVar[str] = "recorded_at"
+    acquisition_id: UUID
+    dataset_id: UUID
+    producing_asset_id: UUID
+    producing_run_id: UUID | None
+    captured_at: datetime
+    settings: Particulars
+    evidence: Particulars
+    recorded_at: datetime
+    recorded_by: UUID
+    status: AcquisitionStatus
 
 
 @acquisition.listing(AcquisitionSummary)
-class ListAcquisitions(ListQuery):
+class ListAcquisitions(ListQuery[AcquisitionSummary]):
     """Acquisitions in order of their recording."""
 
     dataset_id: UUID | None = None

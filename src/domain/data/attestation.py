@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 from uuid import UUID
 
 from pydantic import Field
@@ -265,14 +265,23 @@ def verdict_on_copies(recorded: AttestationRecorded, check: RecordedCheck, call:
             return ()
 
 
-attestation.get(hidden=["created_at"])
-AttestationSummary = Summary.from_state(
-    attestation, "dataset_id distribution_id kind outcome evidence attested_at attested_by", "attested_at", marked=True
-)
+GetAttestation = attestation.get(hidden=["created_at"])
+
+
+class AttestationSummary(Summary):
+    time: ClassVar[str] = "attested_at"
+    attestation_id: UUID
+    dataset_id: UUID
+    distribution_id: UUID
+    kind: AttestationKind
+    outcome: AttestationOutcome
+    evidence: AttestationEvidence
+    attested_at: datetime
+    attested_by: UUID
 
 
 @attestation.listing(AttestationSummary)
-class ListAttestations(ListQuery):
+class ListAttestations(ListQuery[AttestationSummary]):
     """Attestations in order of their recording."""
 
     dataset_id: UUID | None = None

@@ -225,7 +225,7 @@ class RetryCatalogueEntry(JudgedVerb[Dataset, RetryFacts]):
 
 
 @dataset.listing(CatalogueEntrySummary, path="/catalogue-entries", refuses=[CatalogueNotConfiguredError])
-class ListCatalogueEntries(ListQuery):
+class ListCatalogueEntries(ListQuery[CatalogueEntrySummary]):
     """How far each catalogue has come with each dataset, in the order in which they were first asked for."""
 
     dataset_id: UUID | None = None

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, NamedTuple, assert_never
+from typing import Annotated, ClassVar, NamedTuple, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -379,18 +379,31 @@ def copies_of(dataset_id: UUID) -> Reads[tuple[Distribution, ...]]:
     return tuple((yield from find_all(Distribution, (yield from members_of(COPIES, dataset_id)))).values())
 
 
-distribution.get(hidden=["created_at", "stale_trigger"])
-DistributionSummary = Summary.from_state(
-    distribution,
-    "dataset_id supply_id uri checksum byte_size encoding access_protocol status registered_at registered_by verified_at "
-    "marked_stale_at overwritten_by_distribution_id discarded_at discard_reason",
-    "registered_at",
-    marked=True,
-)
+GetDistribution = distribution.get(hidden=["created_at", "stale_trigger"])
+
+
+class DistributionSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    distribution_id: UUID
+    dataset_id: UUID
+    supply_id: UUID
+    uri: FreeText
+    checksum: Checksum
+    byte_size: int
+    encoding: Encoding
+    access_protocol: AccessProtocol
+    status: DistributionStatus
+    registered_at: datetime
+    registered_by: UUID
+    verified_at: datetime | None
+    marked_stale_at: datetime | None
+    overwritten_by_distribution_id: UUID | None
+    discarded_at: datetime | None
+    discard_reason: FreeText | None
 
 
 @distribution.listing(DistributionSummary)
-class ListDistributions(ListQuery):
+class ListDistributions(ListQuery[DistributionSummary]):
     """Copies in order of registration."""
 
     dataset_id: UUID | None = None

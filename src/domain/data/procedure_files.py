@@ -262,7 +262,7 @@ class ProcedureFilesView(AnswerForm):
 
 
 @procedure.query(get="/{procedure_id}/files", returns=ProcedureFilesView)
-class GetProcedureFiles(Query):
+class GetProcedureFiles(Query[ProcedureFilesView]):
     """The files that the steps of a procedure left, as its logbook tells, and the datasets that they became."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[ProcedureFilesView]:

@@ -240,17 +240,27 @@ class RateDecision(Verb[Decision]):
         return [DecisionRated(**dict(self), rated_by=by, rated_at=at, confidence_at_rating=confidence)]
 
 
-decision.get(
+GetDecision = decision.get(
     *("id", "decided_by", "decided_at", "context", "choice", "parent_id", "override_kind", "rule", "reasoning"),
     *("confidence", "confidence_source", "confidence_band", "alternatives", "inputs", "reasoning_signature"),
     *("logbooks", "ratings"),
 )
 
 
-@decision.listing(
-    Summary.from_state(decision, "decided_by context choice rule parent_id confidence confidence_band created_at")
-)
-class ListDecisions(ListQuery):
+class DecisionSummary(Summary):
+    decision_id: UUID
+    decided_by: UUID
+    context: str
+    choice: str
+    rule: str | None
+    parent_id: UUID | None
+    confidence: float | None
+    confidence_band: ConfidenceBand | None
+    created_at: datetime
+
+
+@decision.listing(DecisionSummary)
+class ListDecisions(ListQuery[DecisionSummary]):
     """Decisions in the order they were registered."""
 
     context: Annotated[str, Field(min_length=1, max_length=100)] | None = None
@@ -352,7 +362,7 @@ def append_spans(command: Command, spans: Sequence[Span], decision_id: UUID, log
 
 
 @decision.listing(Inference, get="/{decision_id}/inferences")
-class ListInferences(ListQuery):
+class ListInferences(ListQuery[Inference]):
     """The calls behind a decision by time; prompt and answer texts only where asked for."""
 
     include_messages: bool = False

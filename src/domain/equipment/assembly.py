@@ -4,6 +4,7 @@ Its content hash is built from names instead of ids, so equal blueprints of two 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 from uuid import UUID
@@ -338,11 +339,21 @@ class DeprecateAssembly(Verb[Assembly]):
     reason: OptionalReason = None
 
 
-assembly.get()
+GetAssembly = assembly.get()
 
 
-@assembly.listing(Summary.from_state(assembly, "name status version_tag content_hash presented_role_ids created_at"))
-class ListAssemblies(NamedListQuery):
+class AssemblySummary(Summary):
+    assembly_id: UUID
+    name: str
+    status: AssemblyStatus
+    version_tag: str | None
+    content_hash: str
+    presented_role_ids: IdSet
+    created_at: datetime
+
+
+@assembly.listing(AssemblySummary)
+class ListAssemblies(NamedListQuery[AssemblySummary]):
     """Assemblies in order of definition."""
 
     filters = {"role_id": "presented_role_id"}

@@ -182,7 +182,7 @@ def sweep_view(sweep: MintSweep) -> MintSweepView:
 
 
 @asset.query(get="", path="/mint-sweeps/{sweep_id}", returns=MintSweepView, refuses=[AssetMintSweepNotFoundError])
-class GetAssetMintSweep(Query):
+class GetAssetMintSweep(Query[MintSweepView]):
     """How far a sweep is, and what became of each asset."""
 
     sweep_id: UUID
@@ -206,7 +206,7 @@ class AssetCannotExportPidinstError(Conflict, context="equipment"):
 @asset.query(
     get="/{asset_id}/pidinst", returns=PidinstRecord, refuses=[AssetNotPidinstEligibleError, AssetCannotExportPidinstError]
 )
-class GetAssetPidinst(Query):
+class GetAssetPidinst(Query[PidinstRecord]):
     """The asset as a PIDINST record."""
 
     def answer(self, asset: Asset, call: Call) -> Reads[PidinstRecord]:

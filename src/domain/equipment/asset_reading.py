@@ -48,7 +48,7 @@ OWN = tuple(name for name in AssetContent.model_fields if name != "asset_id")
 
 
 @asset.query(post="/read", returns=AssetContents, mcp=False, refuses=[asset.NotFound])
-class ReadAssets(Query):
+class ReadAssets(Query[AssetContents]):
     """Up to 500 assets whole, each folded from its stream."""
 
     asset_ids: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MOST_ASSETS)]

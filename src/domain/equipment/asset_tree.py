@@ -352,7 +352,7 @@ class AssetTree(Value):
 
 
 @asset.query(get="/{asset_id}/tree", returns=AssetTree, refuses=[AncestorWalkDepthExceededError])
-class GetAssetTree(Query):
+class GetAssetTree(Query[AssetTree]):
     """What is below an asset, or above it, read from the streams themselves."""
 
     direction: TreeDirection = TreeDirection.DESCENDANTS

@@ -247,14 +247,22 @@ class DeprecateFamily(Verb[Family]):
     reason: OptionalReason = None
 
 
-family.get(hidden=["units_by_revision"])
-FamilySummary = Summary.from_state(
-    family, "name status version_tag affordances presented_role_ids settings_schema_present created_at"
-)
+GetFamily = family.get(hidden=["units_by_revision"])
+
+
+class FamilySummary(Summary):
+    family_id: UUID
+    name: str
+    status: FamilyStatus
+    version_tag: str | None
+    affordances: SortedSet[Affordance]
+    presented_role_ids: IdSet
+    settings_schema_present: bool
+    created_at: datetime
 
 
 @family.listing(FamilySummary)
-class ListFamilies(NamedListQuery):
+class ListFamilies(NamedListQuery[FamilySummary]):
     """Families in order of definition."""
 
     filters: ClassVar[dict[str, str]] = {"role_id": "presented_role_id"}
@@ -273,7 +281,7 @@ class AffordanceRow(Value):
 
 
 @family.query(get="", path="/affordances", returns=Page[AffordanceRow])
-class ListAffordances(Query):
+class ListAffordances(Query[Page[AffordanceRow]]):
     """Every affordance a family can declare, with what it means; the list is closed and fits one page."""
 
     def answer(self, call: Call) -> Reads[Page[Any]]:

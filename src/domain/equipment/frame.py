@@ -3,6 +3,7 @@ A placement is where a thing sits in its parent frame, within which tolerances; 
 
 import math
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 from uuid import UUID
@@ -231,11 +232,20 @@ class DecommissionFrame(JudgedVerb[Frame, dict[str, list[UUID]]]):
         return [FrameDecommissioned(reason=self.reason), *left]
 
 
-frame.get()
+GetFrame = frame.get()
 
 
-@frame.listing(Summary.from_state(frame, "name parent_id placement status created_at"))
-class ListFrames(NamedListQuery):
+class FrameSummary(Summary):
+    frame_id: UUID
+    name: str
+    parent_id: UUID | None
+    placement: Placement | None
+    status: FrameStatus
+    created_at: datetime
+
+
+@frame.listing(FrameSummary)
+class ListFrames(NamedListQuery[FrameSummary]):
     """Frames in order of registration."""
 
     parent_id: UUID | None = None

@@ -4,7 +4,7 @@ every other context names it by its code, which is unique for ever."""
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, assert_never
+from typing import Annotated, ClassVar, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -183,12 +183,24 @@ class DecommissionFacility(Verb[Facility]):
     reason: OptionalReason = None
 
 
-facility.get(hidden=["created_at"])
+GetFacility = facility.get(hidden=["created_at"])
 COLUMNS = "code display_name kind parent_id status registered_at decommissioned_at"
 
 
-@facility.listing(Summary.from_state(facility, COLUMNS, time="registered_at", marked=True))
-class ListFacilities(NamedListQuery):
+class FacilitySummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    facility_id: UUID
+    code: str
+    display_name: FreeText
+    kind: FacilityKind
+    parent_id: UUID | None
+    status: FacilityStatus
+    registered_at: datetime
+    decommissioned_at: datetime | None
+
+
+@facility.listing(FacilitySummary)
+class ListFacilities(NamedListQuery[FacilitySummary]):
     """Facilities in order of registration."""
 
     kind: FacilityKind | None = None

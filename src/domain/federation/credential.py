@@ -4,7 +4,7 @@ itself is never here: a reference says where a signer finds it, and rotation swa
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Protocol, assert_never
+from typing import Annotated, ClassVar, Protocol, assert_never
 from uuid import UUID
 
 from pydantic import GetJsonSchemaHandler
@@ -262,12 +262,25 @@ class RevokeCredential(Verb[Credential]):
         ]
 
 
-credential.get(hidden=["created_at"])
+GetCredential = credential.get(hidden=["created_at"])
 COLUMNS = "facility_id audience purpose expires_at status registered_at rotation_started_at revoked_at"
 
 
-@credential.listing(Summary.from_state(credential, COLUMNS, time="registered_at"))
-class ListCredentials(ListQuery):
+class CredentialSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    credential_id: UUID
+    facility_id: UUID
+    audience: str
+    purpose: CredentialPurpose
+    expires_at: datetime | None
+    status: CredentialStatus
+    registered_at: datetime
+    rotation_started_at: datetime | None
+    revoked_at: datetime | None
+
+
+@credential.listing(CredentialSummary)
+class ListCredentials(ListQuery[CredentialSummary]):
     """Credentials in order of registration, without their references."""
 
     facility_id: UUID | None = None

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Any, ClassVar, Literal, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -353,15 +353,37 @@ class RevokePermit(Verb[Permit]):
         ]
 
 
-permit.get(hidden=["created_at"])
+GetPermit = permit.get(hidden=["created_at"])
 COLUMNS = (
     "peer_facility_id audience purpose direction allowed_credential_ids allowed_payload_types allowed_artifact_kinds "
     "abi_tier_floor expires_at terms_kind status defined_at defined_by activated_at suspended_at resumed_at revoked_at"
 )
 
 
-@permit.listing(Summary.from_state(permit, COLUMNS, time="defined_at"))
-class ListPermits(ListQuery):
+class PermitSummary(Summary):
+    time: ClassVar[str] = "defined_at"
+    permit_id: UUID
+    peer_facility_id: UUID
+    audience: str
+    purpose: str
+    direction: PermitDirection
+    allowed_credential_ids: IdSet
+    allowed_payload_types: SortedSet[str]
+    allowed_artifact_kinds: SortedSet[str]
+    abi_tier_floor: AbiTier
+    expires_at: datetime
+    terms_kind: PermitDirection
+    status: PermitStatus
+    defined_at: datetime
+    defined_by: UUID
+    activated_at: datetime | None
+    suspended_at: datetime | None
+    resumed_at: datetime | None
+    revoked_at: datetime | None
+
+
+@permit.listing(PermitSummary)
+class ListPermits(ListQuery[PermitSummary]):
     """Permits in order of definition."""
 
     direction: PermitDirection | None = None

@@ -55,7 +55,7 @@ class ArtifactPort(Protocol):
     media_types=["application/json"],
     refuses=[PublishedArtifactNotFoundError, OutboundPermitNotActiveError],
 )
-class GetPublishedArtifact(Query):
+class GetPublishedArtifact(Query[Document]):
     """A published artifact as it was sent, as long as the permit is in force that let it go."""
 
     receipt_id: UUID
@@ -82,7 +82,7 @@ class GetPublishedArtifact(Query):
 
 
 @facility.query(get="/{facility_id}/artifacts", returns=Page[PublishedArtifact], refuses=[OutboundPermitNotActiveError])
-class ListPublishedArtifacts(Query):
+class ListPublishedArtifacts(Query[Page[PublishedArtifact]]):
     """What was published to a facility under the permits in force, in order of time."""
 
     limit: PageLimit = 50

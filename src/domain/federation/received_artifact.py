@@ -517,13 +517,13 @@ class AdoptReceivedArtifact(JudgedVerb[ReceivedArtifact, AdoptionFacts]):
             raise self.cannot("other_operating_point", detail, operating_point=revision.operating_point)
 
 
-received_artifact.get(hidden=["created_at"])
+GetReceivedArtifact = received_artifact.get(hidden=["created_at"])
 
 
 @received_artifact.query(
     get="/{received_artifact_id}/document", media_types=["application/json"], refuses=[ReceivedArtifactDocumentNotFoundError]
 )
-class GetReceivedArtifactDocument(Query):
+class GetReceivedArtifactDocument(Query[Document]):
     """The artifact as it was fetched, byte for byte."""
 
     def answer(self, artifact: ReceivedArtifact, call: Call) -> Reads[Document]:
@@ -536,8 +536,25 @@ COLUMNS = (
 )
 
 
-@received_artifact.listing(Summary.from_state(received_artifact, COLUMNS, time="received_at"))
-class ListReceivedArtifacts(ListQuery):
+class ReceivedArtifactSummary(Summary):
+    time: ClassVar[str] = "received_at"
+    received_artifact_id: UUID
+    source_facility_id: UUID
+    receipt_id: UUID
+    content_hash: str
+    permit_id: UUID
+    status: ReceivedArtifactStatus
+    stage: Stage | None
+    reason: CheckReason | None
+    credential_id: UUID | None
+    received_at: datetime
+    received_by: UUID
+    checked_at: datetime
+    checked_by: UUID
+
+
+@received_artifact.listing(ReceivedArtifactSummary)
+class ListReceivedArtifacts(ListQuery[ReceivedArtifactSummary]):
     """Received artifacts in order of their first reception."""
 
     source_facility_id: UUID | None = None

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal, NamedTuple, assert_never
+from typing import Annotated, ClassVar, Literal, NamedTuple, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -568,11 +568,27 @@ COLUMNS = (
     "online_credential_id offline_credential_id current_head_hash current_sequence_number status initialized_at "
     "initialized_by last_signed_at last_signed_by signed kid"
 )
-seal.get("facility_id", *COLUMNS.split(), "signature", "key_change", "signed_by_offline_root", "offline_signature")
+GetSeal = seal.get("facility_id", *COLUMNS.split(), "signature", "key_change", "signed_by_offline_root", "offline_signature")
 
 
-@seal.listing(Summary.from_state(seal, COLUMNS, time="initialized_at"))
-class ListSeals(ListQuery):
+class SealSummary(Summary):
+    time: ClassVar[str] = "initialized_at"
+    facility_id: UUID
+    online_credential_id: UUID
+    offline_credential_id: UUID
+    current_head_hash: str | None
+    current_sequence_number: int
+    status: SealStatus
+    initialized_at: datetime
+    initialized_by: UUID
+    last_signed_at: datetime | None
+    last_signed_by: UUID | None
+    signed: bool
+    kid: str | None
+
+
+@seal.listing(SealSummary)
+class ListSeals(ListQuery[SealSummary]):
     """Seals in order of initialization."""
 
     status: SealStatus | None = None
@@ -610,7 +626,7 @@ class SignedSealPointer(Value):
 
 
 @seal.query(get="/{facility_id}/pointer", returns=SignedSealPointer)
-class GetSealPointer(Query):
+class GetSealPointer(Query[SignedSealPointer]):
     """The current pointer of a facility for its peers: the signed bytes, the signatures, and the keys to check them with."""
 
     def answer(self, seal: Seal, call: Call) -> Reads[SignedSealPointer]:

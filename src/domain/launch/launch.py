@@ -133,16 +133,29 @@ def launch_end(launch_id: UUID | None, outcome: str, reason: str | None) -> list
     return [Also(Launch, launch_id, [LaunchEnded(outcome=LaunchOutcome(outcome), reason=reason)])]
 
 
-launch.get()
+GetLaunch = launch.get()
 
 
-@launch.listing(
-    Summary.from_state(
-        launch,
-        "name plan_id recipe_id by launched_by queue_id item_id schedule_id status run_id outcome code created_at ended_at",
-    )
-)
-class ListLaunches(NamedListQuery):
+class LaunchSummary(Summary):
+    launch_id: UUID
+    name: str
+    plan_id: UUID | None
+    recipe_id: UUID | None
+    by: LaunchOrigin
+    launched_by: UUID
+    queue_id: UUID | None
+    item_id: UUID | None
+    schedule_id: UUID | None
+    status: LaunchStatus
+    run_id: UUID | None
+    outcome: LaunchOutcome | None
+    code: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+@launch.listing(LaunchSummary)
+class ListLaunches(NamedListQuery[LaunchSummary]):
     """Launches in the order they were asked for."""
 
     status: LaunchStatus | None = None

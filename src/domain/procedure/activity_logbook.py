@@ -87,7 +87,7 @@ class AppendProcedureActivities(Verb[Procedure]):
 
 
 @procedure.listing(Activity, get="/{procedure_id}/activities")
-class ListProcedureActivities(ListQuery):
+class ListProcedureActivities(ListQuery[Activity]):
     """What was done, in the order it was recorded."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 100

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, assert_never
+from typing import Annotated, Any, ClassVar, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -484,8 +484,27 @@ SUMMARY = (
 )
 
 
-@procedure.listing(Summary.from_state(procedure, SUMMARY, time="registered_at"))
-class ListProcedures(NamedListQuery):
+class ProcedureSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    procedure_id: UUID
+    name: str
+    kind: str
+    target_asset_ids: IdSet
+    parent_run_id: UUID | None
+    recipe_id: UUID | None
+    status: ProcedureStatus
+    activity_logbook_id: UUID | None
+    registered_at: datetime
+    last_status_changed_at: datetime
+    last_status_reason: str | None
+    hold_cause: HoldCause | None
+    interrupted_at: datetime | None
+    iteration_count: int
+    lost: bool
+
+
+@procedure.listing(ProcedureSummary)
+class ListProcedures(NamedListQuery[ProcedureSummary]):
     """Procedures in order of registration."""
 
     status: ProcedureStatus | None = None

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Call, CursorText, NamesOnRequest, PageLimit, TimeTravel, Value
+from baton.domain.kernel import Call, CursorText, NamesOnRequest, PageLimit, TimeTravel, Value, values_of
 from baton.domain.queue.forecast import ItemForecast, forecast_queue
 from baton.domain.queue.items import Items, QueueItem, QueueItemStatus
 from baton.domain.queue.queue import OnFailure, Queue, QueueStatus, queue
@@ -68,22 +68,21 @@ class QueueView(Value):
     forecast: Annotated[
         tuple[ItemForecast, ...], Field(description="What is known now about the first five items that wait.")
     ]
-
-
-SHOWN = tuple(name for name in QueueView.model_fields if name in Queue.__dataclass_fields__ and name != "items")
+    queue_id: UUID
+    created_at: datetime
 
 
 @queue.query(get="/{queue_id}", returns=QueueView)
-class GetQueue(TimeTravel):
+class GetQueue(TimeTravel[QueueView]):
     """One queue, folded from its stream, with a forecast of what comes next."""
 
     def answer(self, queue: Queue, call: Call) -> Reads[QueueView]:
-        return QueueView(
-            **{name: getattr(queue, name) for name in SHOWN},
-            items=tuple(map(item_view, queue.items_left)),
-            last_items=tuple(map(item_view, reversed(queue.ended[-LAST:]))),
-            forecast=() if self.travels else (yield from forecast_queue(queue, call)),
-        )
+        further = {
+            "items": tuple(map(item_view, queue.items_left)),
+            "last_items": tuple(map(item_view, reversed(queue.ended[-LAST:]))),
+            "forecast": () if self.travels else (yield from forecast_queue(queue, call)),
+        }
+        return QueueView(**values_of(queue, QueueView) | further)
 
 
 class QueueOverviewSummary(Summary):
@@ -99,7 +98,7 @@ class QueueOverviewSummary(Summary):
 
 
 @queue.listing(QueueOverviewSummary)
-class ListQueues(NamedListQuery):
+class ListQueues(NamedListQuery[QueueOverviewSummary]):
     """Queues in the order they were opened, each with how many items wait and the one under way."""
 
     asset_id: UUID | None = None
@@ -107,7 +106,7 @@ class ListQueues(NamedListQuery):
 
 
 @queue.query(get="/{queue_id}/items", returns=Page[QueueItemView])
-class ListQueueItems(NamesOnRequest):
+class ListQueueItems(NamesOnRequest[Page[QueueItemView]]):
     """The items of a queue: the last thousand that have ended, the running one, and those that wait, in order."""
 
     status: QueueItemStatus | None = None

@@ -3,6 +3,7 @@ of parameters stays within that of its capability, and changes in place unless a
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, assert_never
 from uuid import UUID
 
@@ -328,15 +329,24 @@ class DeprecateMethod(Verb[Method]):
     reason: OptionalReason = None
 
 
-method.get(hidden=["units_by_revision"])
-MethodSummary = Summary.from_state(
-    method,
-    "name capability_id status version_tag parameters_schema_present required_roles created_at versioned_at deprecated_at",
-)
+GetMethod = method.get(hidden=["units_by_revision"])
+
+
+class MethodSummary(Summary):
+    method_id: UUID
+    name: str
+    capability_id: UUID
+    status: TemplateStatus
+    version_tag: str | None
+    parameters_schema_present: bool
+    required_roles: tuple[RoleRequirement, ...]
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
 
 
 @method.listing(MethodSummary)
-class ListMethods(NamedListQuery):
+class ListMethods(NamedListQuery[MethodSummary]):
     """Methods in order of definition."""
 
     status: TemplateStatus | None = None

@@ -389,17 +389,27 @@ class DeprecatePlan(Verb[Plan]):
     reason: OptionalReason = None
 
 
-plan.get()
+GetPlan = plan.get()
 
-PlanSummary = Summary.from_state(
-    plan,
-    "name practice_id method_id status version_tag window_starts_at window_ends_at default_parameters_present role_bindings "
-    "created_at versioned_at deprecated_at",
-)
+
+class PlanSummary(Summary):
+    plan_id: UUID
+    name: str
+    practice_id: UUID
+    method_id: UUID
+    status: TemplateStatus
+    version_tag: str | None
+    window_starts_at: datetime | None
+    window_ends_at: datetime | None
+    default_parameters_present: bool
+    role_bindings: tuple[RoleBinding, ...]
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
 
 
 @plan.listing(PlanSummary)
-class ListPlans(NamedListQuery):
+class ListPlans(NamedListQuery[PlanSummary]):
     """Plans in order of definition."""
 
     status: TemplateStatus | None = None

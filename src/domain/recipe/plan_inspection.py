@@ -81,7 +81,7 @@ REFUSALS = [*(kind.aggregate.NotFound for kind in (Practice, Method, Asset, Capa
 
 
 @plan.query(post="/inspect-binding", returns=PlanBinding, refuses=REFUSALS)
-class InspectPlanBinding(Query):
+class InspectPlanBinding(Query[PlanBinding]):
     """What a plan of this practice on these assets would lack, and who could provide it; nothing is written."""
 
     reads_projections: ClassVar[bool] = True

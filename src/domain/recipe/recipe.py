@@ -9,7 +9,18 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, Query, TimeTravel, Value
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Event,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    Query,
+    TimeTravel,
+    Value,
+    values_of,
+)
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.conduct_options import ChosenOptions, OnUnknownOutcome, WatchedGates, first_choices
 from baton.domain.recipe.expansion import steps_hash
@@ -242,16 +253,17 @@ class RecipeView(Value):
     deprecated_at: datetime | None
     watch: WatchedGates | None
     on_unknown_outcome: OnUnknownOutcome | None
+    recipe_id: UUID
 
 
 @recipe.query(get="/{recipe_id}", returns=RecipeView, refuses=[RecipeVersionNotFoundError])
-class GetRecipe(TimeTravel):
+class GetRecipe(TimeTravel[RecipeView]):
     """One recipe, folded from its stream; with a tag, what it said in that version and since when."""
 
     version_tag: Annotated[str, Field(min_length=1, max_length=50)] | None = None
 
     def answer(self, recipe: Recipe, call: Call) -> Reads[RecipeView]:
-        shown = {name: getattr(recipe, name) for name in RecipeView.model_fields}
+        shown = values_of(recipe, RecipeView)
         if self.version_tag is not None:
             version = version_of(recipe, self.version_tag)
             shown |= {name: value for name, value in version if name in RecipeView.model_fields}
@@ -261,7 +273,7 @@ class GetRecipe(TimeTravel):
 
 
 @recipe.query(get="/{recipe_id}/versions", returns=Page[RecipeVersion])
-class ListRecipeVersions(Query):
+class ListRecipeVersions(Query[Page[RecipeVersion]]):
     """Every content of one recipe from its definition on, folded from its stream; all on one page."""
 
     order: Order = Order.ASC
@@ -271,15 +283,22 @@ class ListRecipeVersions(Query):
         yield
 
 
-RecipeSummary = Summary.from_state(
-    recipe,
-    "name capability_id status version_tag step_count closing_step_count replaced_by_recipe_id created_at versioned_at "
-    "deprecated_at",
-)
+class RecipeSummary(Summary):
+    recipe_id: UUID
+    name: str
+    capability_id: UUID
+    status: TemplateStatus
+    version_tag: str | None
+    step_count: int
+    closing_step_count: int
+    replaced_by_recipe_id: UUID | None
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
 
 
 @recipe.listing(RecipeSummary)
-class ListRecipes(NamedListQuery):
+class ListRecipes(NamedListQuery[RecipeSummary]):
     """Recipes in order of definition."""
 
     status: TemplateStatus | None = None

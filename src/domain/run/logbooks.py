@@ -103,7 +103,7 @@ class AppendObservations(Verb[Run]):
 
 
 @run.listing(Observation, get="/{run_id}/observations")
-class ListRunObservations(ListQuery):
+class ListRunObservations(ListQuery[Observation]):
     """The readings of a run in the order they were recorded."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 50
@@ -158,7 +158,7 @@ def _channel(series: list[Observation]) -> Channel:
 
 
 @run.query(get="/{run_id}/channels", returns=Page[Channel])
-class ListRunChannels(Query):
+class ListRunChannels(Query[Page[Channel]]):
     """The channels of a run by name, each with its latest reading."""
 
     def answer(self, run: Run, call: Call) -> Reads[Page[Channel]]:
@@ -227,7 +227,7 @@ def check_writing(writing: NarrativeEntry, author: Actor | None) -> None:
 
 
 @run.listing(RunLogbookEntry, get="/{run_id}/logbook")
-class ListRunLogbookEntries(ListQuery):
+class ListRunLogbookEntries(ListQuery[RunLogbookEntry]):
     """What was written about a run, in the order it was recorded."""
 
     entry_kind: RunLogbookEntryKind | None = None

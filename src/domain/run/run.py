@@ -280,15 +280,27 @@ class HoldRun(JudgedVerb[Run, Decision | None]):
         return (yield from require_if_given(Decision, self.decided_by_decision_id))
 
 
-RunSummary = Summary.from_state(
-    run,
-    "name plan_id subject_id raid status campaign_id launch_id pinned_calibration_ids override_parameters_present "
-    "adjustment_count last_adjusted_by created_at running_since updated_at lost",
-)
+class RunSummary(Summary):
+    run_id: UUID
+    name: str
+    plan_id: UUID
+    subject_id: UUID | None
+    raid: str | None
+    status: RunStatus
+    campaign_id: UUID | None
+    launch_id: UUID | None
+    pinned_calibration_ids: IdSet
+    override_parameters_present: bool
+    adjustment_count: int
+    last_adjusted_by: UUID | None
+    created_at: datetime
+    running_since: datetime
+    updated_at: datetime
+    lost: bool
 
 
 @run.listing(RunSummary)
-class ListRuns(NamedListQuery):
+class ListRuns(NamedListQuery[RunSummary]):
     """Runs in the order they were started."""
 
     status: RunStatus | None = None

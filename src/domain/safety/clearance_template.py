@@ -5,7 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from pydantic import Field
@@ -193,12 +193,23 @@ class WithdrawClearanceTemplate(Verb[ClearanceTemplate]):
         return [ClearanceTemplateWithdrawn(withdrawn_by=call.principal_id), release]
 
 
-template.get(hidden=["created_at"])
+GetClearanceTemplate = template.get(hidden=["created_at"])
 COLUMNS = "code title facility_code version status defined_at"
 
 
-@template.listing(Summary.from_state(template, COLUMNS, time="defined_at", marked=True))
-class ListClearanceTemplates(NamedListQuery):
+class ClearanceTemplateSummary(Summary):
+    time: ClassVar[str] = "defined_at"
+    template_id: UUID
+    code: str
+    title: FreeText
+    facility_code: str
+    version: int
+    status: ClearanceTemplateStatus
+    defined_at: datetime
+
+
+@template.listing(ClearanceTemplateSummary)
+class ListClearanceTemplates(NamedListQuery[ClearanceTemplateSummary]):
     """Clearance templates in order of definition."""
 
     facility_code: Annotated[str, Field(min_length=1, max_length=32)] | None = None

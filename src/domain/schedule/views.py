@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from baton.domain.kernel import Call, State, TimeTravel, Value
+from baton.domain.kernel import Call, State, TimeTravel, Value, values_of
 from baton.domain.procedure.procedure import Procedure
 from baton.domain.recipe.template_versions import (
     TemplateChange,
@@ -68,9 +68,8 @@ class ScheduleView(Value):
     last_firings: tuple[FiringView, ...]
     missed_count: int | None
     skipped_count: int | None
-
-
-SHOWN = tuple(name for name in ScheduleView.model_fields if name in Schedule.__dataclass_fields__ and name != "target")
+    schedule_id: UUID
+    created_at: datetime
 
 
 def outcomes_of(firings: Iterable[Firing]) -> Reads[Outcomes]:
@@ -90,7 +89,7 @@ def outcome_of(firing: Firing, outcomes: Outcomes) -> str:
 
 
 @schedule.query(get="/{schedule_id}", returns=ScheduleView)
-class GetSchedule(TimeTravel):
+class GetSchedule(TimeTravel[ScheduleView]):
     """One schedule, folded from its stream, with its next and its last firings."""
 
     def answer(self, schedule: Schedule, call: Call) -> Reads[ScheduleView]:
@@ -108,16 +107,16 @@ class GetSchedule(TimeTravel):
         engine = None if self.travels else (yield from record_of(schedules.ScheduleEngineState, schedule_id=schedule.id))
         templates = () if self.travels else (yield from load_templates([schedule.aim])).of(schedule.aim)
         changes = changes_since(schedule.versions, templates)
-        return ScheduleView(
-            changes=changes,
-            confirmed_digest=versions_digest(versions_of(templates)) if changes else None,
-            **{name: getattr(schedule, name) for name in SHOWN},
-            target=schedule.aim,
-            next_firings=upcoming_firings(schedule.status, schedule.calendar, schedule.time_zone, now, COMING),
-            last_firings=tuple(FiringView(**dict(one), outcome=outcome_of(one, outcomes)) for one in firings),
-            missed_count=None if engine is None else engine.missed_count + schedule.late_count,
-            skipped_count=None if engine is None else engine.skipped_count,
-        )
+        further = {
+            "changes": changes,
+            "confirmed_digest": versions_digest(versions_of(templates)) if changes else None,
+            "target": schedule.aim,
+            "next_firings": upcoming_firings(schedule.status, schedule.calendar, schedule.time_zone, now, COMING),
+            "last_firings": tuple(FiringView(**dict(one), outcome=outcome_of(one, outcomes)) for one in firings),
+            "missed_count": None if engine is None else engine.missed_count + schedule.late_count,
+            "skipped_count": None if engine is None else engine.skipped_count,
+        }
+        return ScheduleView(**values_of(schedule, ScheduleView) | further)
 
 
 def upcoming_firings(
@@ -151,7 +150,7 @@ class ScheduleItem(Value):
 
 
 @schedule.listing(ScheduleSummary, returns=ScheduleItem)
-class ListSchedules(NamedListQuery):
+class ListSchedules(NamedListQuery[ScheduleItem]):
     """Schedules in the order they were defined, with when each fires next and what became of its last firing."""
 
     status: ScheduleStatus | None = None

@@ -69,11 +69,19 @@ def open_verdict_logbook(logbook_id: UUID) -> ConduitLogbookOpened:
     return ConduitLogbookOpened(logbook_id=logbook_id, kind=LogbookKind.VERDICT, schema_=schema)
 
 
-conduit.get(hidden=["created_at"])
+GetConduit = conduit.get(hidden=["created_at"])
 
 
-@conduit.listing(Summary.from_state(conduit, "name source_zone_id target_zone_id created_at"))
-class ListConduits(NamedListQuery):
+class ConduitSummary(Summary):
+    conduit_id: UUID
+    name: str
+    source_zone_id: UUID
+    target_zone_id: UUID
+    created_at: datetime
+
+
+@conduit.listing(ConduitSummary)
+class ListConduits(NamedListQuery[ConduitSummary]):
     """Conduits in order of definition."""
 
     source_zone_id: UUID | None = None
@@ -107,7 +115,7 @@ class VerdictItem(ConduitVerdict):
 
 
 @conduit.listing(ConduitVerdict, returns=VerdictItem, get="/{conduit_id}/verdicts")
-class ListConduitVerdicts(ListQuery):
+class ListConduitVerdicts(ListQuery[VerdictItem]):
     """Why calls over this conduit were allowed or denied, oldest first."""
 
     actor_id: UUID | None = None

@@ -557,7 +557,7 @@ class ProposalPort(Protocol):
 
 
 @proposal.query(get="/{proposal_id}", returns=ProposalView)
-class GetProposal(TimeTravel):
+class GetProposal(TimeTravel[ProposalView]):
     """One proposal: the command, what it would do now, who may approve it, and whether you may."""
 
     personal: ClassVar[bool] = True
@@ -613,10 +613,20 @@ def shown_events(content: ProposalContent | None, texts: bool) -> tuple[WouldRec
     return events if texts else tuple(without_texts(event) for event in events)
 
 
-@proposal.listing(
-    Summary.from_state(proposal, "command_name target_id proposed_by status approved_by expires_at closed_at created_at")
-)
-class ListProposals(ListQuery):
+class ProposalSummary(Summary):
+    proposal_id: UUID
+    command_name: str
+    target_id: UUID | None
+    proposed_by: UUID
+    status: ProposalStatus
+    approved_by: UUID | None
+    expires_at: datetime
+    closed_at: datetime | None
+    created_at: datetime
+
+
+@proposal.listing(ProposalSummary)
+class ListProposals(ListQuery[ProposalSummary]):
     """Proposals in the order they were made."""
 
     status: ProposalStatus | None = None

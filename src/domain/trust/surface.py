@@ -59,11 +59,18 @@ class DefineSurface(Creation):
     kind: SurfaceKind
 
 
-surface.get("id", "name", "kind")
+GetSurface = surface.get("id", "name", "kind")
 
 
-@surface.listing(Summary.from_state(surface, "name kind created_at"))
-class ListSurfaces(NamedListQuery):
+class SurfaceSummary(Summary):
+    surface_id: UUID
+    name: str
+    kind: SurfaceKind
+    created_at: datetime
+
+
+@surface.listing(SurfaceSummary)
+class ListSurfaces(NamedListQuery[SurfaceSummary]):
     """Surfaces in order of definition."""
 
     kind: SurfaceKind | None = None
@@ -78,7 +85,7 @@ class SurfaceControlView(Value):
 
 
 @surface.query(get="/{surface_id}/control", returns=SurfaceControlView)
-class GetSurfaceControl(Query):
+class GetSurfaceControl(Query[SurfaceControlView]):
     """Which visit drives this surface now."""
 
     def answer(self, surface: Surface, call: Call) -> Reads[SurfaceControlView]:

@@ -323,15 +323,32 @@ def release_surface(visit: Visit) -> Outcome:
     return [VisitSurfaceControlReleased(surface_id=visit.surface_id), Drop(SurfaceControl, control)]
 
 
-visit.get()
+GetVisit = visit.get()
 COLUMNS = (
     "policy_id surface_id type status planned_start_at planned_end_at parent_id external_refs created_at arrived_at "
     "started_at completed_at last_status_reason"
 )
 
 
-@visit.listing(Summary.from_state(visit, COLUMNS, marked=True))
-class ListVisits(ListQuery):
+class VisitSummary(Summary):
+    visit_id: UUID
+    policy_id: UUID
+    surface_id: UUID
+    type: VisitType
+    status: VisitStatus
+    planned_start_at: datetime
+    planned_end_at: datetime
+    parent_id: UUID | None
+    external_refs: dict[str, str]
+    created_at: datetime
+    arrived_at: datetime | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    last_status_reason: FreeText | None
+
+
+@visit.listing(VisitSummary)
+class ListVisits(ListQuery[VisitSummary]):
     """Visits in order of registration."""
 
     indexed: ClassVar[tuple[str, ...]] = ("external_refs", "planned_end_at")
@@ -424,7 +441,7 @@ class ReleaseControlOfSurface(ControlCommand):
 
 
 @visit.query(get="/{visit_id}/presence", returns=Page[Presence])
-class ListVisitPresence(kernel.Query):
+class ListVisitPresence(kernel.Query[Page[Presence]]):
     """Who is or was here, in order of check-in; read from the visit's own stream."""
 
     open: bool | None = None

@@ -68,7 +68,7 @@ class AssetIntegrationView(Value):
 
 
 @asset.query(get="/{asset_id}/integration-view", returns=AssetIntegrationView, refuses=[AncestorWalkDepthExceededError])
-class GetAssetIntegrationView(Query):
+class GetAssetIntegrationView(Query[AssetIntegrationView]):
     """An asset with its families, ports, settings, enclosures, cautions and what can be done with it."""
 
     min_position: LogPosition | None = None

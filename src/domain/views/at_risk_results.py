@@ -66,7 +66,7 @@ class Exposed(NamedTuple):
     returns=Page[CalibrationAtRiskResult],
     refuses=[CalibrationRevisionNotFoundError, TooManyAtRiskResultsError],
 )
-class ListCalibrationAtRiskResults(Query):
+class ListCalibrationAtRiskResults(Query[Page[CalibrationAtRiskResult]]):
     """Datasets that used a superseded revision, then those derived from them; with a revision named, what used that one.
 
     Discarded datasets are not shown, but what was derived from them is.

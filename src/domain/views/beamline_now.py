@@ -111,7 +111,7 @@ class BeamlineNow(Value):
     returns=BeamlineNow,
     refuses=[NotABeamlineError, AncestorWalkDepthExceededError],
 )
-class GetBeamlineNow(Query):
+class GetBeamlineNow(Query[BeamlineNow]):
     """What is going on at a beamline: permits, supplies, clearances, cautions, live runs and conducts, workers.
 
     The asset must be a root. `runs` and `conducts` are those under way on anything below it, `lost` the procedures whose

@@ -49,7 +49,7 @@ class AccessView(Value):
 
 
 @standalone_query("/me", context="edge", returns=AccessView, open=True)
-class GetMyAccess(Query):
+class GetMyAccess(Query[AccessView]):
     """Who I am to the service, and every command that a call of mine can reach on this surface."""
 
     personal: ClassVar[bool] = True

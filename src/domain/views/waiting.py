@@ -396,7 +396,7 @@ SOURCES: dict[Source, frozenset[WaitingKind]] = {
 
 
 @standalone_query("/waiting", context="operation", returns=Page[WaitingItem], refuses=[AncestorWalkDepthExceededError])
-class ListWaiting(Query):
+class ListWaiting(Query[Page[WaitingItem]]):
     """Everything that waits for a person, the newest last, with the commands that resolve it and whether you may.
 
     Of proposals, those are listed that you may approve. With `asset_id`, what is about that asset, its parts and what it is
