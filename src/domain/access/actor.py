@@ -144,6 +144,7 @@ class RegisterActor(ProfileFields, Creation):
     """Make a person or a machine account known to the service."""
 
     kind: ActorKind = ActorKind.HUMAN
+    """Whether it is a person (human) or a machine account (service_account)."""
 
     def decide(self, call: Call) -> Outcome:
         if self.kind is ActorKind.AGENT:
@@ -223,6 +224,7 @@ class PastActorView(Value):
     id: UUID
     kind: ActorKind
     active: bool
+    """Whether the actor may call."""
     actor_id: UUID
     created_at: datetime
 
@@ -250,6 +252,7 @@ class BindingView(Value):
 
     issuer: str
     subject: str
+    """The `sub` claim of the tokens that act as the actor."""
 
 
 class ActorProfileView(Value):
@@ -263,6 +266,7 @@ class ActorProfileView(Value):
     external_id: str | None
     external_id_scheme: str | None
     subject_bindings: tuple[BindingView, ...]
+    """The token subjects that act as the actor."""
     created_at: datetime | None
     updated_at: datetime | None
 
@@ -304,6 +308,7 @@ class ListActors(NamedListQuery[ActorRow]):
     status: ActorStatus | None = None
     kind: tuple[ActorKind, ...] = ()
     actor_id: Annotated[tuple[UUID, ...], Field(max_length=100)] = ()
+    """Only these actors."""
 
     @classmethod
     def name_column(cls) -> str:

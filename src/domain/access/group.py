@@ -50,7 +50,9 @@ class GroupClaim(Value):
 
     issuer: ClaimText
     path: ClaimText
+    """The name of the claim in the token; names with dots between them where claims hold others."""
     value: ClaimText
+    """What the token must have there, by itself or in a list."""
 
     def is_in(self, claims: TokenClaims | None) -> bool:
         """Return whether a token says so."""
@@ -78,6 +80,7 @@ class Group(State):
     name: str
     claim: GroupClaim | None = None
     member_ids: IdSet = frozenset()
+    """The actors who are listed as members."""
     status: GroupStatus = ACTIVE
 
     def has(self, principal_id: UUID, claims: TokenClaims | None) -> bool:

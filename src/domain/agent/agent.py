@@ -75,11 +75,13 @@ class Agent(State):
     budget: Budget | None = None
     status: AgentStatus = DEFINED
     suspension_reason: FreeText | None = None
+    """Why the agent was taken out of service."""
     suspended_at: datetime | None = None
     suspended_by: UUID | None = None
     resumed_at: datetime | None = None
     resumed_by: UUID | None = None
     deprecation_reason: FreeText | None = None
+    """Why it was taken out of service for good."""
     defined_at: datetime
     versioned_at: datetime | None = None
     deprecated_at: datetime | None = None
@@ -213,9 +215,12 @@ class DefineAgent(JudgedCreation[bool]):
     """Make an agent known, and with it the actor of the same id that it acts as."""
 
     kind: Annotated[str, agent.text("kind", 100)]
+    """What kind of agent it is, in a word."""
     name: Annotated[str, agent.text("name", 100, personal=True)]
     version: Annotated[str, agent.text("version", 50)]
+    """The version of the agent's software."""
     model_ref: ModelRef
+    """The language model that the agent asks."""
     description: Annotated[str, agent.text("description", 2000, personal=True)] | None = None
     canonical_uri: Annotated[str, Text(2000, InvalidAgentCanonicalUriError, "canonical address")] | None = None
     prompt_template_id: UUID | None = None
@@ -336,7 +341,9 @@ class AgentView(FurtherView, Agent):
     """An agent with what its model calls have taken in this calendar month and on this day, in UTC; its past has none."""
 
     cost_in_month: Cost | None
+    """What its own model calls have cost in this calendar month (UTC), in US dollars."""
     tokens_on_day: int | None
+    """Number of tokens that its own model calls have used on this calendar day (UTC)."""
 
     @classmethod
     def load(cls, query: TimeTravel[Self], state: Agent) -> Reads[Self]:

@@ -181,6 +181,7 @@ class RegenerateRunDebrief(JudgedVerb[Run, Debriefer]):
 
     parent_decision_id: UUID | None = None
     agent_id: UUID | None = None
+    """The agent that is to write; the usual one, when not given."""
     wait: Wait = 30
 
     def gather(self, run: Run, call: Call) -> Reads[Debriefer]:

@@ -100,6 +100,7 @@ class LanguageModel(State):
 
     name: FreeText
     model_ref: ModelRef
+    """The provider's model, and the snapshot where one is pinned."""
     served_via: ServingRoute
     endpoint_note: FreeText | None
     pricing: Pricing
@@ -107,6 +108,7 @@ class LanguageModel(State):
     archivability: Archivability
     status: LanguageModelStatus = DEFINED
     retirement_effective_at: datetime | None = None
+    """When the provider ends the model."""
     end_reason: FreeText | None = None  # The latest that was given for announcing, retiring or deprecating.
 
     @property
@@ -368,6 +370,7 @@ class AtRiskResults(Value):
     status: LanguageModelStatus
     archivability: Archivability
     reproducibility_grade: ReproducibilityGrade
+    """Whether the results can be made again (ReExecutable) or only be attributed."""
     at_risk: bool
     items: tuple[AtRiskDecision, ...]
     next_cursor: str | None

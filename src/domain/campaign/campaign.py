@@ -169,6 +169,7 @@ class RegisterCampaign(Creation):
 
     name: Annotated[str, campaign.text("name", 200, personal=True)]
     intent: CampaignIntent
+    """What kind of campaign it is: Series, Sweep, Coordination or Block."""
     lead_actor_id: UUID
     subject_id: UUID | None = None
     description: Annotated[str, campaign.text("description", 2000, personal=True)] | None = None
@@ -230,6 +231,7 @@ class CampaignSummary(Summary):
     external_id: str | None
     external_id_scheme: str | None
     run_count: int
+    """Number of runs."""
     registered_at: datetime
     started_at: datetime | None
     last_status_changed_at: datetime
@@ -286,6 +288,7 @@ class AddRunToCampaign(JudgedVerb[Campaign, Run]):
     """Let a run join, whatever its status; a run belongs to one campaign at a time."""
 
     run_id: UUID
+    """The run that joins."""
 
     def gather(self, campaign: Campaign, call: Call) -> Reads[Run]:
         return (yield from require(Run, self.run_id))
@@ -304,6 +307,7 @@ class RemoveRunFromCampaign(JudgedVerb[Campaign, Run]):
     """Take a run out; to move it, add it elsewhere afterwards."""
 
     run_id: UUID
+    """The run that leaves."""
     reason: Annotated[str, campaign.text("run_remove_reason", 500, label="reason", personal=True)]
 
     def gather(self, campaign: Campaign, call: Call) -> Reads[Run]:

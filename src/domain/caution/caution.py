@@ -74,7 +74,9 @@ class CautionTarget(Value):
     """What a caution is about."""
 
     kind: CautionTargetKind
+    """What the caution is about: an asset, a procedure, a recipe or a plan."""
     id: UUID
+    """The id of what the caution is about."""
 
     @property
     def key(self) -> str:
@@ -105,8 +107,11 @@ class Caution(State):
     propagate_to_children: bool
     status: CautionStatus = ACTIVE
     parent_id: UUID | None
+    """The caution that this one replaces."""
     superseded_by_caution_id: UUID | None = None
+    """The caution that replaces it."""
     retired_reason: CautionRetireReason | None = None
+    """Why it warns no longer."""
     retired_by: UUID | None = None
     registered_at: datetime
     last_status_changed_at: datetime | None = None
@@ -262,6 +267,7 @@ class RetireCaution(Verb[Caution]):
     """Stop warning, without a successor."""
 
     reason: CautionRetireReason
+    """Why it warns no longer: Resolved, NoLongerApplies or WrongTarget."""
 
     def decide(self, caution: Caution, call: Call) -> Outcome:
         retired = CautionRetired(reason=self.reason, retired_by=call.principal_id)
@@ -313,6 +319,7 @@ class ListCautions(ListQuery[CautionSummary]):
     indexed: ClassVar[tuple[str, ...]] = ("reaches",)
     target_kind: CautionTargetKind | None = None
     target_id: UUID | None = None
+    """Only cautions about this record."""
     category: CautionCategory | None = None
     severity: tuple[CautionSeverity, ...] = ()
     min_severity: CautionSeverity | None = None
@@ -360,7 +367,9 @@ class AcknowledgedCaution(Value):
     category: CautionCategory
     severity: CautionSeverity
     text_excerpt: FreeText
+    """The beginning of the warning."""
     workaround_excerpt: FreeText
+    """The beginning of what to do about it."""
 
 
 def cautions_on(targets: Iterable[CautionTarget], at: datetime) -> Reads[tuple[Caution, ...]]:

@@ -398,7 +398,9 @@ class ConductUntilConverged(Conduct, JudgedVerb[Procedure, Opening]):
 
     convergence_capture_name: Annotated[str, Field(min_length=1, max_length=100)]
     criterion: PlainCriterion
+    """What the captured value must be."""
     steps: Steps = ()
+    """The steps of each pass; left out where the procedure has them from a recipe."""
     max_consecutive_unconverged_iterations: Annotated[int, Field(strict=True, le=2**31 - 1)] | None = None
     decided_by_decision_id: UUID | None = None
 

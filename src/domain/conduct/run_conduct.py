@@ -301,7 +301,9 @@ class RunConductView(AnswerForm):
     conduct_id: UUID | None = None
     phases: tuple[PhaseView, ...] = ()
     current_procedure_id: UUID | None = None
+    """The phase that is conducted now."""
     waiting: RunWait | None = None
+    """What it waits for, or whether it waits."""
     pending: PendingRequestView | None = None  # What a hold of the run, or a request to its current phase, waits for there.
     started_at: datetime | None = None
     heartbeat_at: datetime | None = None

@@ -261,6 +261,7 @@ class SteeringView(AnswerForm):
 
     procedure_id: UUID
     waiting: bool
+    """Whether the conduct waits for advice."""
     question: Annotated[
         int | None, Field(description="The number of the question; advice that names it is never taken for another one.")
     ] = None
@@ -268,6 +269,7 @@ class SteeringView(AnswerForm):
     iteration_index: int | None = None
     evidence: SteeringEvidence | None = None
     deadline: datetime | None = None
+    """Until when advice is waited for."""
 
 
 @procedure.query(get="/{procedure_id}/steering", returns=SteeringView)
@@ -289,6 +291,7 @@ class AdviceFollowed(SteeringView):
     """What followed an advice: the next question with its evidence, or the end of the conduct with its result."""
 
     ended: bool = False
+    """Whether the conduct has ended."""
     result: ConductResult | None = None
 
 

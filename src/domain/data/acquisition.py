@@ -43,6 +43,7 @@ class Acquisition(State):
     captured_at: datetime  # By the instrument's clock.
     settings: Particulars
     evidence: Particulars
+    """What shows that it was so, by key."""
     recorded_at: datetime
     recorded_by: UUID
     status: AcquisitionStatus = AcquisitionStatus.RECORDED
@@ -104,7 +105,9 @@ class RecordAcquisition(JudgedCreation[Capture]):
     captured_at: Instant
     producing_run_id: UUID | None = None
     settings: Particulars = {}
+    """The settings of the asset at that time, by name."""
     evidence: Particulars = {}
+    """What shows that it was so, by key."""
 
     def gather(self, call: Call) -> Reads[Capture]:
         yield from require(Dataset, self.dataset_id)

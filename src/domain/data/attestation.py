@@ -86,9 +86,13 @@ class AttestationEvidence(Value):
 
     algorithm: ChecksumAlgorithm
     value: str | None
+    """The checksum that was computed; null where the bytes could not be read."""
     verifier_supply_id: UUID
+    """The storage supply that the bytes were read from."""
     verifier_kind: str
+    """What read the bytes."""
     error_detail: FreeText | None
+    """Why the bytes could not be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +169,7 @@ class RecordAttestation(JudgedCreation[Distribution]):
     dataset_id: UUID
     distribution_id: UUID
     kind: GivenWord = AttestationKind.CHECKSUM_VERIFIED.value
+    """What is checked; ChecksumVerified is all there is."""
     wait: Wait = 30
 
     def gather(self, call: Call) -> Reads[Distribution]:
@@ -303,12 +308,16 @@ class AttestationSweep(Value):
 
     sweep_id: UUID
     match_count: int
+    """Number of copies whose bytes were as they should be."""
     mismatch_count: int
+    """Number of copies whose bytes were not as they should be."""
     unreachable_count: int
+    """Number of copies whose bytes could not be read."""
     skipped_count: Annotated[int, Field(description="The number of copies that were given up before their turn.")]
     not_matched: Annotated[
         tuple[UnmatchedCopy, ...], Field(description=f"Those that did not match, each Mismatch first; {MAX_LISTED} at most.")
     ]
+    """The copies that did not match."""
 
 
 class AttestationSweepAccepted(Value):
@@ -327,7 +336,9 @@ class AttestDistributions(JudgedCreation[None]):
     """
 
     dataset_id: UUID | None = None
+    """Only copies of this dataset."""
     supply_id: UUID | None = None
+    """Only copies on this storage supply."""
     not_verified_since: Annotated[
         Instant | None, Field(description="Leave out copies that were Verified at this time or later and still are.")
     ] = None

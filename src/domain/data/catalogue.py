@@ -62,12 +62,14 @@ class CatalogueEntry(Record):
     relation: ClassVar[str] = "catalogue_entries"
     key: ClassVar[tuple[str, ...]] = ("entry_id",)
     entry_id: UUID
+    """The id of the entry."""
     dataset_id: UUID
     catalogue: CatalogueName
     status: CatalogueEntryStatus = PENDING
     created_at: datetime
     asked: int = 1  # How often it was asked for, so that what happens during an attempt is not taken for done.
     attempts: int = 0
+    """Number of times that it was tried."""
     entered_at: datetime | None = None
     last_error: str | None = None
 
@@ -177,7 +179,9 @@ class CataloguePass(Value):
 
     catalogue: CatalogueName
     entered_count: int
+    """Number of entries that the catalogue took."""
     refused_count: int
+    """Number of entries that the catalogue refused."""
 
 
 class CataloguePassAccepted(Value):

@@ -72,12 +72,15 @@ class Dataset(State):
     producing_run_id: UUID | None
     producing_procedure_id: UUID | None
     producing_run_end_state: RunStatus | None  # The run's status when the dataset was registered.
+    """How the run ended that made the data."""
     producing_actuation_kind: ActuationKind | None
+    """Whether real equipment moved, simulated equipment, or both."""
     subject_id: UUID | None
     derived_from: IdSet
     used_calibration_ids: IdSet  # Revisions, all of them pinned by the producing run.
     status: DatasetStatus = REGISTERED
     intent: DatasetIntent
+    """Whether results may rest on it: not yet (Trial), yes (Production), no longer (Retracted)."""
     external_id: str | None = None
     external_id_scheme: str | None = None
 
@@ -441,9 +444,11 @@ class ListDatasets(NamedListQuery[DatasetSummary]):
 
     status: DatasetStatus | None = None
     intent: DatasetIntent | None = None
+    """Whether results may rest on it: not yet (Trial), yes (Production), no longer (Retracted)."""
     producing_run_id: UUID | None = None
     subject_id: UUID | None = None
     derived_from: UUID | None = None
+    """Only datasets made directly from this one."""
     used_calibration_id: UUID | None = None
 
     def where(self) -> Iterator[Where]:

@@ -72,16 +72,20 @@ class Distribution(State):
     registered_at: datetime
     registered_by: UUID
     overwritten_distribution_ids: IdSet = frozenset()  # The copies at its address whose other bytes it took the place of.
+    """The copies whose other bytes were at its address before; they are Stale."""
     verified_at: datetime | None = None
     verified_by: UUID | None = None
     marked_stale_at: datetime | None = None
     marked_stale_by: UUID | None = None
     stale_reason: FreeText | None = None
+    """Why the copy's bytes are not what they should be."""
     overwritten_by_distribution_id: UUID | None = None  # The copy with other bytes that is at its address now.
+    """The copy whose other bytes are at its address now, where that is known."""
     stale_trigger: TriggerSource | None = None  # Whether somebody said so, or its bytes were read.
     discarded_at: datetime | None = None
     discarded_by: UUID | None = None
     discard_reason: FreeText | None = None
+    """Why the copy was given up."""
 
 
 distribution = Aggregate(Distribution, "/distributions", context="data")
@@ -216,6 +220,7 @@ class RegisterDistribution(JudgedCreation[Place]):
 
     dataset_id: UUID
     supply_id: UUID
+    """The storage supply that the copy is on."""
     uri: GivenUri
     checksum: GivenChecksum
     byte_size: GivenByteSize

@@ -73,6 +73,7 @@ class Edition(State):
     license: str | None
     content_hash: str | None = None
     published_content_hash: str | None = None
+    """The SHA-256 of the manifest as published, as 64 hex digits."""
     external_id: str | None = None
     external_id_scheme: str | None = None
     status: EditionStatus = REGISTERED
@@ -607,6 +608,7 @@ class ListEditions(NamedListQuery[EditionSummary]):
     status: EditionStatus | None = None
     kind: EditionKind | None = None
     dataset_id: UUID | None = None
+    """Only editions with this member."""
     publisher_facility_code: str | None = None
 
 

@@ -179,6 +179,7 @@ class LeftFile(AnswerForm):
 
     step_index: int
     code: str
+    """The class name of the refusal."""
     detail: Annotated[str, MayContainPersonalData()]
 
 
@@ -247,7 +248,9 @@ class FileView(AnswerForm):
     name: FreeText
     step_index: int
     written_at: datetime
+    """When the file was written."""
     output_name: str | None
+    """The name of the program's output."""
     dataset_id: UUID | None
 
 
@@ -255,9 +258,11 @@ class ProcedureFilesView(AnswerForm):
     """The files of a procedure, and how far their registration is; `status` is null where none was begun."""
 
     files: tuple[FileView, ...]
+    """The files that the steps left."""
     work_id: UUID | None
     status: TaskStatus | None
     refusal: Annotated[str | None, MayContainPersonalData()] = None  # Why none was registered, where that was refused.
+    """Why the files could not be registered."""
     left: tuple[LeftFile, ...] = ()
 
 

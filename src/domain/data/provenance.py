@@ -76,6 +76,7 @@ class ProvenanceEdgeView(Value):
     source: Annotated[UUID, Field(alias="from")]
     target: Annotated[UUID, Field(alias="to")]
     relation: ProvenanceRelation
+    """How the two belong together, in the terms of PROV."""
 
 
 class DatasetProvenance(Value):
@@ -84,7 +85,9 @@ class DatasetProvenance(Value):
     dataset_id: UUID
     nodes: tuple[ProvenanceNode, ...]
     edges: tuple[ProvenanceEdgeView, ...]
+    """The relations between the nodes."""
     truncated: bool
+    """Whether there is more than is shown."""
 
 
 class ProvenanceQuery(Query):

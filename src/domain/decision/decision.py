@@ -76,6 +76,7 @@ class Decision(State):
     context: str
     choice: FreeText
     parent_id: UUID | None
+    """The decision that this one corrects or follows."""
     override_kind: OverrideKind | None
     rule: str | None
     reasoning: FreeText | None
@@ -85,7 +86,9 @@ class Decision(State):
     inputs: Inputs | None
     reasoning_signature: str | None
     logbooks: Mapping[LogbookKind, UUID] = field(default_factory=dict)
+    """The logbooks it has, by kind."""
     ratings: Mapping[UUID, Rating] = field(default_factory=dict)
+    """What actors thought of the decision, by actor."""
 
     @property
     def confidence_band(self) -> ConfidenceBand | None:
@@ -185,10 +188,12 @@ class RegisterDecision(JudgedCreation[Actor]):
     context: Annotated[str, decision.text("context", 100)]
     choice: Annotated[str, decision.text("choice", 500, personal=True)]
     parent_id: UUID | None = None
+    """The decision that this one corrects or follows."""
     override_kind: OverrideKind | None = None
     rule: Annotated[str, decision.text("rule", 500)] | None = None
     reasoning: Annotated[str | None, Remark(5000, personal=True)] = None
     confidence: Annotated[float, Field(strict=True)] | None = None
+    """How sure the decider is, a fraction from 0 to 1."""
     confidence_source: ConfidenceSource | None = None
     alternatives: tuple[Annotated[str, Text(500, InvalidDecisionAlternativesError, "alternative", personal=True)], ...] = ()
     inputs: dict[str, JsonValue] | None = None
@@ -265,6 +270,7 @@ class ListDecisions(ListQuery[DecisionSummary]):
 
     context: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     choice: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    """Only decisions with this choice."""
     exclude_choices: tuple[Annotated[str, Field(min_length=1, max_length=500)], ...] = ()
     rule: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     decided_by: UUID | None = None

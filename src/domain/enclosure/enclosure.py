@@ -70,11 +70,16 @@ class Enclosure(State):
     registered_at: datetime
     registered_by: UUID
     last_permit_status_changed_at: datetime | None = None
+    """When the interlock's permit last changed."""
     last_permit_status_reason: FreeText | None = None
+    """The reason given with the last change of the permit."""
     last_trigger: TriggerSource | None = None
     last_source_kind: str | None = None
+    """The kind of source that the last report came from."""
     last_source_id: str | None = None
+    """The signal that the last report came from."""
     last_source_observed_at: datetime | None = None
+    """When the source of the last report had looked."""
     decommissioned_at: datetime | None = None
     decommissioned_by: UUID | None = None
 

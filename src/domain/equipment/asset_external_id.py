@@ -102,9 +102,13 @@ class MintSweepView(Value):
     sweep_id: UUID
     status: MintSweepStatus
     scanned: int
+    """Number of assets that were looked at."""
     minted: tuple[MintedAsset, ...]
+    """The assets that got an identifier."""
     skipped: tuple[SkippedAsset, ...]
+    """The assets that needed nothing, and why."""
     failed: tuple[FailedAsset, ...]
+    """The assets that got no identifier, and why."""
 
 
 class AssetMintSweepNotFoundError(NotFound, context="equipment"):
@@ -126,6 +130,7 @@ class MintMissingAssetExternalIds(JudgedCreation[None]):
 
     external_id_scheme: ExternalIdScheme = ExternalIdScheme.DOI
     facility_code: FacilityCode | None = None
+    """Only assets of this facility."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
     wait: Annotated[int, Field(ge=0, le=60, description="Seconds to wait for the result.")] = 30
 

@@ -58,6 +58,7 @@ class Family(State):
     status: FamilyStatus = DEFINED
     version_tag: str | None = None
     settings_schema_revision: int = 0
+    """The number of times that the settings schema was set."""
     presented_role_ids: IdSet = frozenset()
     versioned_at: datetime | None = None
     deprecated_at: datetime | None = None
@@ -258,6 +259,7 @@ class FamilySummary(Summary):
     affordances: SortedSet[Affordance]
     presented_role_ids: IdSet
     settings_schema_present: bool
+    """Whether the family has a settings schema."""
     created_at: datetime
 
 
@@ -278,6 +280,7 @@ class AffordanceRow(Value):
     kind: AffordanceKind
     group: AffordanceGroup
     meaning: str
+    """What the affordance means."""
 
 
 @family.query(get="", path="/affordances", returns=Page[AffordanceRow])

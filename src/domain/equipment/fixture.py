@@ -181,7 +181,9 @@ class FixtureSummary(Summary):
     assembly_content_hash: str
     surface_id: UUID
     binding_count: int
+    """Number of assets in slots."""
     override_count: int
+    """Number of parameters that were overridden."""
     created_at: datetime
 
 

@@ -148,6 +148,7 @@ class RegisterFrame(JudgedCreation[Frame | None]):
 
     name: Annotated[str, frame.text("name", 200)]
     parent_id: UUID | None = None
+    """The frame that this one is placed in; none for a root."""
     placement: Placement | None = None
     supersedes: Supersession | None = None
 

@@ -57,6 +57,7 @@ class Manufacturer(Value):
     """Who makes a model; the identifier and its type go together."""
 
     name: Annotated[str, Text(200, InvalidModelError, "manufacturer name")]
+    """What the manufacturer is called."""
     identifier: Annotated[str, Text(200, InvalidModelError, "manufacturer identifier")] | None = None
     identifier_type: ManufacturerIdentifierType | None = None
 

@@ -106,6 +106,7 @@ class RegisterMount(JudgedCreation[tuple[Mount | None, Frame]]):
 
     slot_code: Annotated[str, Text(200, InvalidSlotCodeError, "slot code")]
     parent_id: UUID | None = None
+    """The mount that this one stands on."""
     placement: Placement
     drawing: Drawing | None = None
 

@@ -55,10 +55,12 @@ class Facility(State):
     """A facility is the identity of this site, of one of its areas or of a peer."""
 
     code: str
+    """The code of the facility, unique for ever."""
     display_name: FreeText
     kind: FacilityKind
     parent_id: UUID | None
     trust_anchor_credential_ids: IdSet = frozenset()
+    """The credentials that the site's seals rest on."""
     alternate_identifiers: tuple[FacilityIdentifier, ...]
     status: FacilityStatus = ACTIVE
     registered_at: datetime
@@ -148,9 +150,12 @@ class RegisterFacility(JudgedCreation[Facility | None]):
     """Make a site, one of its areas or a peer known; its code is taken for ever."""
 
     code: FacilityCode
+    """The code of the facility; it is taken for ever."""
     display_name: Annotated[str, facility.text("name", 200, label="display name", personal=True)]
     kind: FacilityKind
+    """Whether it is a whole Site or an Area of one."""
     parent_id: UUID | None = None
+    """The site that the area belongs to."""
     alternate_identifiers: Annotated[tuple[FacilityIdentifier, ...], Field(max_length=100)] = ()
 
     def gather(self, call: Call) -> Reads[Facility | None]:

@@ -90,8 +90,10 @@ class StageVerdict(Value):
     """How one stage went, and by which cause if it did not pass."""
 
     stage: Stage
+    """The stage."""
     outcome: StageOutcome
     reason: CheckReason | None = None
+    """Why the stage did not pass."""
 
 
 class ReceivedArtifactStatus(StrEnum):

@@ -65,11 +65,14 @@ class Credential(State):
     public_material_ref: str | None
     expires_at: datetime | None
     rotation_pending_secret_ref: str | None = None
+    """Where the secret is kept that is to follow."""
     rotation_pending_public_material_ref: str | None = None
+    """Where the public key is kept that is to follow."""
     status: CredentialStatus = ACTIVE
     registered_at: datetime
     registered_by: UUID
     rotation_started_at: datetime | None = None
+    """When the rotation was begun."""
     revoked_at: datetime | None = None
 
     def is_usable(self, now: datetime) -> bool:
@@ -301,6 +304,7 @@ class AddFacilityTrustAnchorCredential(JudgedVerb[Facility, Credential]):
     """Let a Site's seals rest on this credential."""
 
     credential_id: UUID
+    """The credential that the site's seals may rest on."""
 
     def gather(self, facility: Facility, call: Call) -> Reads[Credential]:
         return (yield from require(Credential, self.credential_id))
@@ -319,6 +323,7 @@ class RemoveFacilityTrustAnchorCredential(Verb[Facility]):
     """Let no new seal rest on this credential; seals that use it already keep it."""
 
     credential_id: UUID
+    """The credential that no new seal may rest on."""
     reason: OptionalReason = None
 
     def decide(self, facility: Facility, call: Call) -> Outcome:

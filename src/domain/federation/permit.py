@@ -97,6 +97,7 @@ class PermitScope(Value):
     """One part of the facility that a peer may read."""
 
     kind: Annotated[str, _scope(100, "scope kind")]
+    """What kind of part it is."""
     name: Annotated[str, _scope(200, "scope name")]
     qualifier: Annotated[str, _scope(200, "scope qualifier")] | None = None
 
@@ -138,6 +139,7 @@ class Permit(State):
     audience: str
     purpose: str
     direction: PermitDirection
+    """Whether data flows to the peer (Outbound) or from it (Inbound)."""
     allowed_credential_ids: IdSet
     allowed_payload_types: SortedSet[str]
     allowed_artifact_kinds: SortedSet[str]
@@ -225,6 +227,7 @@ class DefinePermit(JudgedCreation[tuple[Facility, Facility | None]]):
     audience: Annotated[str, _scope(500, "audience")]
     purpose: Annotated[str, _scope(100, "purpose")]
     direction: PermitDirection
+    """Whether data flows to the peer (Outbound) or from it (Inbound)."""
     allowed_credential_ids: Annotated[IdSet, Field(max_length=100)]
     allowed_payload_types: PayloadTypes
     allowed_artifact_kinds: ArtifactKinds
@@ -373,6 +376,7 @@ class PermitSummary(Summary):
     abi_tier_floor: AbiTier
     expires_at: datetime
     terms_kind: PermitDirection
+    """The direction that the terms are for."""
     status: PermitStatus
     defined_at: datetime
     defined_by: UUID
@@ -387,5 +391,6 @@ class ListPermits(ListQuery[PermitSummary]):
     """Permits in order of definition."""
 
     direction: PermitDirection | None = None
+    """Only permits for data to peers (Outbound) or from them (Inbound)."""
     status: PermitStatus | None = None
     peer_facility_id: UUID | None = None

@@ -113,6 +113,7 @@ class PublishCalibrationRevision(JudgedVerb[Calibration, PublicationFacts]):
     """
 
     revision_id: UUID
+    """The revision to send."""
     peer_facility_id: UUID
     wait: Annotated[int, Field(ge=0, le=60, description="Seconds to wait for the result.")] = 30
 

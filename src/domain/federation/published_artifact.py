@@ -40,6 +40,7 @@ class PublishedArtifact(Value):
     receipt_id: UUID
     content_hash: str
     artifact_kind: str
+    """The kind of artifact."""
     published_at: datetime
 
 

@@ -69,10 +69,13 @@ class ReceivedRevision(Value):
     quantity: str
     operating_point: dict[str, Any]
     value: dict[str, Any]
+    """The value, by name, in the units that the quantity declares."""
     status: CalibrationStatus
+    """Whether the value is provisional or verified."""
     published_at: datetime
     expires_at: datetime
     abi_tier: AbiTier
+    """How settled the artifact is: Testing, Stable, Obsolete or Removed."""
 
 
 class Adoption(Value):
@@ -96,10 +99,14 @@ class ReceivedArtifact(State):
     status: ReceivedArtifactStatus
     stage: Stage | None  # The stage that kept it from being Verified.
     reason: CheckReason | None
+    """Why the check did not pass."""
     stages: tuple[StageVerdict, ...]
+    """How each stage of the check went."""
     credential_id: UUID | None = None
     revision: ReceivedRevision | None = None
+    """The calibration revision in the artifact, where it was verified."""
     adoptions: tuple[Adoption, ...] = ()
+    """The own calibrations that it was made a revision of."""
     received_at: datetime
     received_by: UUID
     checked_at: datetime
@@ -236,6 +243,7 @@ class ReceptionResult(Value):
     status: ReceivedArtifactStatus
     stage: Stage | None
     reason: CheckReason | None
+    """Why the check did not pass."""
 
 
 class ReceptionAccepted(Value):
@@ -476,6 +484,7 @@ class AdoptReceivedArtifact(JudgedVerb[ReceivedArtifact, AdoptionFacts]):
     """
 
     calibration_id: UUID
+    """The own calibration, of the same quantity and operating point."""
 
     def gather(self, artifact: ReceivedArtifact, call: Call) -> Reads[AdoptionFacts]:
         calibration = yield from require(Calibration, self.calibration_id)

@@ -61,12 +61,14 @@ class Launch(State):
     item_id: UUID | None
     schedule_id: UUID | None
     versions: tuple[TemplateVersion, ...]  # Of the recipes, plan, practice and method that it names, when it was decided.
+    """The versions of the recipes, plan, practice and method that it names, when it was decided."""
     status: LaunchStatus = REQUESTED
     run_id: UUID | None = None
     procedure_ids: tuple[UUID, ...] = ()
     conduct_id: UUID | None = None
     outcome: LaunchOutcome | None = None
     code: str | None = None  # The class by which it was refused.
+    """The class by which it was refused."""
     reason: FreeText | None = None  # Why it was refused, or ended otherwise than completed.
     ended_at: datetime | None = None
 

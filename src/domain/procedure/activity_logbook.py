@@ -62,6 +62,7 @@ class ActivityReport(Value):
     event_id: ProducedId
     step_kind: Annotated[str, Field(min_length=1, max_length=50)]
     payload: dict[str, JsonValue]
+    """What was done, by key."""
     sampled_at: Instant
     occurred_at: Instant | None = None
 

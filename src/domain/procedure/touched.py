@@ -35,7 +35,9 @@ class TouchedSignals(Value):
     """The addresses that a conduct writes to, and those that it only reads; `action:NAME` is an action that says nothing."""
 
     written: tuple[str, ...] = ()
+    """The addresses that are written."""
     read: tuple[str, ...] = ()
+    """The addresses that are only read."""
 
 
 DeclaredSignals = Mapping[str, ActionSignals]  # By the name of the action.

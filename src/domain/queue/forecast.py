@@ -53,11 +53,14 @@ class ClosedQueueGate(AnswerForm):
 
     gate: str
     code: str
+    """The class name of the refusal."""
     reason: str | None
+    """The machine-readable cause of the refusal."""
     detail: str
     facts: dict[str, Any] | None
     subjects: Annotated[tuple[UUID, ...], Field(description="The ids of what the gate asks about.")]
     may_pass: Annotated[bool, Field(description="Whether the item waits for it; if not, the item would be refused.")]
+    """Whether the item waits for it; if not, the item would be refused."""
 
 
 class ItemForecast(AnswerForm):
@@ -69,8 +72,11 @@ class ItemForecast(AnswerForm):
 
     item_id: UUID
     closed_gates: tuple[ClosedQueueGate, ...]
+    """The gates that would refuse it now."""
     expected_start: datetime | None
+    """When it is expected to start."""
     expected_end: datetime | None
+    """When it is expected to end."""
     estimate: Annotated[Estimate | None, Field(description="How long it takes. Null where its steps cannot be known.")]
 
 

@@ -28,20 +28,27 @@ class QueueItemView(Value):
 
     item_id: UUID
     number: int
+    """The number of the item, counted from 1 as they were added."""
     title: FreeText
     target: Target
+    """What is conducted: a recipe, or a run on a plan."""
     added_by: UUID
+    """The actor as whom it is conducted: who added it, or gave it its target."""
     surface_id: UUID
     conduit_id: UUID
     not_before: datetime | None
     pause_after: bool
     versions: tuple[TemplateVersion, ...]
+    """The versions of what its target names, when it was given or confirmed."""
     status: QueueItemStatus
     attempt: int
+    """The number of the attempt, counted from 1."""
     run_id: UUID | None
     procedure_id: UUID | None
     code: str | None
+    """The class name of what blocks, refused or failed it."""
     detail: FreeText | None
+    """What blocks, refused or failed it, or why it was removed, in a sentence."""
     started_at: datetime | None
     ended_at: datetime | None
 
@@ -57,10 +64,12 @@ class QueueView(Value):
     id: UUID
     name: FreeText
     asset_id: UUID
+    """The beamline: a root of the asset tree."""
     on_failure: OnFailure
     status: QueueStatus
     last_status_reason: FreeText | None
     item_count: int
+    """Number of items that were ever added."""
     items: Annotated[tuple[QueueItemView, ...], Field(description="The running item, then those that wait, in their order.")]
     last_items: Annotated[
         tuple[QueueItemView, ...], Field(description="The last ten items that have ended, the newest first.")
@@ -68,6 +77,7 @@ class QueueView(Value):
     forecast: Annotated[
         tuple[ItemForecast, ...], Field(description="What is known now about the first five items that wait.")
     ]
+    """What is known now about the first items that wait."""
     queue_id: UUID
     created_at: datetime
 
@@ -92,8 +102,11 @@ class QueueOverviewSummary(Summary):
     status: QueueStatus
     on_failure: OnFailure
     waiting_count: int
+    """Number of items that wait."""
     blocked: bool
+    """Whether the first item that waits is kept from starting."""
     running_item_id: UUID | None
+    """The item under way."""
     created_at: datetime
 
 
@@ -110,6 +123,7 @@ class ListQueueItems(NamesOnRequest[Page[QueueItemView]]):
     """The items of a queue: the last thousand that have ended, the running one, and those that wait, in order."""
 
     status: QueueItemStatus | None = None
+    """Only items in this state."""
     limit: PageLimit = 50
     cursor: CursorText | None = None
 

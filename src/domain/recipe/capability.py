@@ -38,6 +38,7 @@ class Capability(Template):
     """A capability is the contract of a kind of operation, neutral as to who carries it out."""
 
     code: str
+    """The code of the capability."""
     name: str
     description: str | None
     required_affordances: SortedSet[Affordance]
@@ -110,6 +111,7 @@ class DefineCapability(Creation):
     """Define the contract of a kind of operation: the affordances it needs, its parameters and who may realise it."""
 
     code: Annotated[str, Text(200, InvalidCapabilityCodeError, "code")]
+    """The code of the capability, such as baton.capability.tomography."""
     name: Annotated[str, capability.text("name", 200)]
     required_affordances: SortedSet[Affordance]
     executor_shapes: SortedSet[ExecutorShape]

@@ -53,6 +53,7 @@ class PortRequirement(Value):
 
     port_name: Annotated[str, Text(100, InvalidPortRequirementError, "port name")]
     direction: PortDirection
+    """Whether the signal must enter (Input) or leave (Output)."""
     signal_type: Annotated[str, Text(50, InvalidPortRequirementError, "signal type")]
 
 
@@ -61,7 +62,9 @@ class RoleRequirement(Value):
 
     role_name: RoleName
     family_id: UUID | None = None
+    """The family of which the asset must be; this or a role."""
     role_id: UUID | None = None
+    """The equipment role that the asset must present; this or a family."""
     required_ports: Annotated[tuple[PortRequirement, ...], Field(max_length=100)] = ()
     optional: bool = False
 
@@ -213,6 +216,7 @@ class DefineMethod(JudgedCreation[Capability]):
 
     name: Annotated[str, method.text("name", 200)]
     capability_id: UUID
+    """The capability that the method realises."""
     needed_family_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
     needed_supplies: Annotated[SortedSet[SupplyKind], Field(max_length=100)] = frozenset()
     parameters_schema: Schema | None = None
@@ -272,6 +276,7 @@ class AddMethodRequiredRole(JudgedVerb[Method, None]):
     """Add a role that an asset is to play, by its family or by an equipment role it presents, with the ports it needs."""
 
     requirement: RoleRequirement
+    """The role to add, and who may play it."""
 
     def gather(self, method: Method, call: Call) -> Reads[None]:
         yield from require_if_given(Family, self.requirement.family_id)

@@ -85,6 +85,7 @@ class Plan(Template):
     parameters_schema_revision: int | None = None  # That of the method's schema, which the defaults were last written under.
     wires: tuple[Wire, ...] = ()
     role_bindings: tuple[RoleBinding, ...] = ()  # Each role once, by name.
+    """Which asset plays which role."""
     data_registration: DataRegistration | None = None
 
     @property
@@ -308,7 +309,9 @@ class DefinePlan(JudgedCreation[Binding]):
 
     name: Annotated[str, plan.text("name", 200)]
     practice_id: UUID
+    """The practice that the plan binds to equipment."""
     asset_ids: AssetIds
+    """The assets that the plan uses."""
     window_starts_at: Instant | None = None
     window_ends_at: Instant | None = None
 
@@ -402,6 +405,7 @@ class PlanSummary(Summary):
     window_starts_at: datetime | None
     window_ends_at: datetime | None
     default_parameters_present: bool
+    """Whether the plan has default parameters."""
     role_bindings: tuple[RoleBinding, ...]
     created_at: datetime
     versioned_at: datetime | None

@@ -34,6 +34,7 @@ class InspectedAsset(Value):
 
     asset_id: UUID
     asset_name: str
+    """What the asset is called."""
     condition: AssetCondition
     lifecycle: AssetLifecycle
 
@@ -47,12 +48,14 @@ class WiredAsset(InspectedAsset):
 
     family_ids: IdSet
     contributed_affordances: SortedSet[Affordance]
+    """What the asset lets one do."""
 
 
 class AffordanceCandidate(InspectedAsset):
     """Another asset that has an affordance, and the families it has it by."""
 
     contributing_family_ids: IdSet
+    """The families that the asset has the affordance by."""
 
 
 class AffordanceCandidates(Value):
@@ -60,6 +63,7 @@ class AffordanceCandidates(Value):
 
     affordance: Affordance
     candidates: Annotated[tuple[AffordanceCandidate, ...], Field(max_length=MOST_CANDIDATES)]
+    """The assets that could provide it."""
 
 
 class PlanBinding(Value):
@@ -69,12 +73,19 @@ class PlanBinding(Value):
     method_id: UUID
     capability_id: UUID
     method_needed_family_ids: IdSet
+    """The families that the method and the practice need."""
     capability_required_affordances: SortedSet[Affordance]
+    """What equipment must let one do for the capability."""
     wired_assets: tuple[WiredAsset, ...]
+    """The assets that were named, and what each brings along."""
     missing_family_ids: tuple[UUID, ...]
+    """The families that none of the assets is of."""
     missing_affordances: tuple[Affordance, ...]
+    """What none of the assets lets one do."""
     missing_affordance_candidates: tuple[AffordanceCandidates, ...]
+    """For each missing affordance, the assets that could provide it."""
     binding_status: BindingStatus
+    """Whether the assets have all that the practice needs."""
 
 
 REFUSALS = [*(kind.aggregate.NotFound for kind in (Practice, Method, Asset, Capability, Family)), PlanAssetsRequiredError]
@@ -86,7 +97,9 @@ class InspectPlanBinding(Query[PlanBinding]):
 
     reads_projections: ClassVar[bool] = True
     practice_id: UUID
+    """The practice that a plan would bind to equipment."""
     asset_ids: AssetIds
+    """The assets that a plan would use."""
     min_position: LogPosition | None = None
 
     def answer(self, call: Call) -> Reads[PlanBinding]:

@@ -291,6 +291,7 @@ class BindPlanRole(JudgedVerb[Plan, RoleCandidate]):
 
     role_name: RoleName
     asset_id: UUID
+    """The asset of the plan that plays the role."""
 
     def gather(self, plan: Plan, call: Call) -> Reads[RoleCandidate]:
         method = yield from require(Method, plan.method_id)

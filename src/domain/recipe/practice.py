@@ -61,8 +61,10 @@ class DefinePractice(JudgedCreation[None]):
 
     name: Annotated[str, practice.text("name", 200)]
     method_id: UUID
+    """The method that is adopted."""
     site_id: UUID | None = None
     family_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
+    """The families of equipment that the method is adopted for."""
 
     def gather(self, call: Call) -> Reads[None]:
         yield from require(Method, self.method_id)

@@ -164,7 +164,9 @@ class DefineRecipe(ChosenOptions, JudgedCreation[Capability]):
 
     name: Annotated[str, recipe.text("name", 200)]
     capability_id: UUID
+    """The capability that the steps realise."""
     steps: RawSteps
+    """The steps, one after the other: setpoint, action, check, capture or compute."""
     closing_steps: RawSteps = ()
 
     def gather(self, call: Call) -> Reads[Capability]:
@@ -188,6 +190,7 @@ class VersionRecipe(ChosenOptions, JudgedVerb[Recipe, Capability]):
 
     version_tag: Annotated[str, recipe.text("version_tag", 50)]
     steps: RawSteps
+    """The steps, one after the other: setpoint, action, check, capture or compute."""
     closing_steps: RawSteps = ()
 
     def gather(self, recipe: Recipe, call: Call) -> Reads[Capability]:
@@ -261,6 +264,7 @@ class GetRecipe(TimeTravel[RecipeView]):
     """One recipe, folded from its stream; with a tag, what it said in that version and since when."""
 
     version_tag: Annotated[str, Field(min_length=1, max_length=50)] | None = None
+    """Show what the recipe said under this tag."""
 
     def answer(self, recipe: Recipe, call: Call) -> Reads[RecipeView]:
         shown = values_of(recipe, RecipeView)
@@ -291,6 +295,7 @@ class RecipeSummary(Summary):
     version_tag: str | None
     step_count: int
     closing_step_count: int
+    """Number of closing steps."""
     replaced_by_recipe_id: UUID | None
     created_at: datetime
     versioned_at: datetime | None

@@ -202,12 +202,14 @@ class PlainEqualsCriterion(EqualsCriterion):
     """The value equals the expected one, which is given."""
 
     expected: Annotated[Plain, VALUE]
+    """The value that the captured one must equal, in its unit."""
 
 
 class PlainToleranceCriterion(ToleranceCriterion):
     """The value lies within the tolerance of a given number."""
 
     expected: Annotated[Number, NUMBER]
+    """The number that the captured value must come close to, in its unit."""
 
 
 RecipeCriterion = Annotated[RecipeEqualsCriterion | RecipeToleranceCriterion, Field(discriminator="kind")]
@@ -244,8 +246,10 @@ class RecipeSetpointStep(Value):
     kind: Literal["setpoint"]
     address: Address
     value: BoundValue
+    """The value to write, in the unit of the step or the signal, or a reference to one."""
     verify: Verify = False
     unit: DeclaredUnit = None
+    """The unit of the value, such as mm; without it, that of its parameter or of the signal."""
 
 
 class RecipeActionStep(Value):
@@ -253,6 +257,7 @@ class RecipeActionStep(Value):
 
     kind: Literal["action"]
     name: Name
+    """The name of the action, as the deployment has registered it."""
     params: Annotated[dict[str, ActionParameter], MEMBERS] = {}
 
 
@@ -264,6 +269,7 @@ class RecipeCheckStep(Value):
     criterion: RecipeCriterion
     timeout: Annotated[Timeout | None, Field(exclude_if=lambda timeout: timeout is None)] = None
     unit: DeclaredUnit = None
+    """The unit of the expected value, such as mm; without it, that of the signal or its parameter."""
 
 
 class RecipeCaptureStep(Value):
@@ -273,6 +279,7 @@ class RecipeCaptureStep(Value):
     address: Address
     capture_name: Name
     unit: DeclaredUnit = None
+    """The unit that the number is kept in, such as mm; without it, that of the signal."""
 
 
 class RecipeComputeStep(Value):
@@ -280,6 +287,7 @@ class RecipeComputeStep(Value):
 
     kind: Literal["compute"]
     command: Annotated[tuple[Annotated[StrictStr, Field(min_length=1)], ...], Field(min_length=1)]
+    """The program and its arguments."""
     input_uris: tuple[Annotated[StrictStr | OutputRef, TEXT], ...] = ()
     output_uri: StrictStr | None = None
     parameters: Annotated[dict[str, ComputeParameter], MEMBERS] = {}
@@ -303,6 +311,7 @@ class SetpointStep(RecipeSetpointStep):
     """Write a value that is known or will be when the step is reached."""
 
     value: ResolvedValue
+    """The value to write, in the unit of the step or the signal, or a reference to one."""
 
 
 class ActionStep(RecipeActionStep):

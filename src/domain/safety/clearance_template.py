@@ -118,6 +118,7 @@ class DefineClearanceTemplate(JudgedCreation[None]):
     """Enter a kind of safety form into a facility's catalog, as a draft."""
 
     code: Annotated[str, template.text("code", 50)]
+    """The code of the kind of form, such as SAF-07."""
     title: Annotated[str, template.text("title", 200, personal=True)]
     facility_code: FacilityCode
     external_ref: Annotated[str, template.text("external_ref", 500, label="document reference", personal=True)] | None = None

@@ -24,9 +24,11 @@ class ClearanceView(Value):
     facility_code: str
     title: FreeText
     bindings: Bindings
+    """What the form covers: samples, assets, runs, procedures, or things outside this service."""
     declarations: Declarations
     risk_band: RiskBand | None
     review_steps: tuple[ReviewStep, ...]
+    """What the reviewers decided, in order."""
     status: ClearanceStatus
     external_id: str | None
     external_id_scheme: str | None
@@ -34,6 +36,7 @@ class ClearanceView(Value):
     valid_from: datetime | None
     valid_until: datetime | None
     barred_reviewer_ids: IdSet
+    """The actors who may neither review nor approve the form."""
     clearance_id: UUID
     created_at: datetime
 
@@ -51,6 +54,7 @@ class BoundRecords(Value):
     """The records a clearance covers, by kind."""
 
     subject_ids: IdSet
+    """The samples."""
     asset_ids: IdSet
     run_ids: IdSet
     procedure_ids: IdSet

@@ -54,19 +54,29 @@ class ScheduleView(Value):
     catchup_window: Annotated[int, Seconds]
     jitter: Annotated[int, Seconds]
     target: Target
+    """What is conducted: a recipe, or a run on a plan."""
     on_change: schedules.OnChange
+    """What a changed target does: it is held until confirmed (hold), or goes on (follow)."""
     versions: tuple[TemplateVersion, ...]
+    """The versions of what its target names, when it was defined or confirmed."""
     changes: tuple[TemplateChange, ...]
+    """What its target names and is another version now than when it was defined or confirmed."""
     confirmed_digest: str | None
+    """What confirms these changes to resume_schedule; null where there are none."""
     run_as: UUID
+    """The actor that each firing is authorized as."""
     surface_id: UUID
     conduit_id: UUID
     status: ScheduleStatus
     last_status_reason: FreeText | None
     firing_count: int
+    """Number of firings so far."""
     next_firings: tuple[datetime, ...]
+    """When it fires next, five times."""
     last_firings: tuple[FiringView, ...]
+    """The latest firings and what became of them."""
     missed_count: int | None
+    """Number of firings that were missed."""
     skipped_count: int | None
     schedule_id: UUID
     created_at: datetime
@@ -145,7 +155,9 @@ class ScheduleItem(Value):
     time_zone: str
     status: ScheduleStatus
     next_firing: datetime | None
+    """When it fires next."""
     last_outcome: str | None
+    """What became of the last firing."""
     created_at: datetime
 
 

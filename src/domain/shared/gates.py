@@ -61,19 +61,24 @@ class GateVerdict(AnswerForm):
     gate: str
     passed: bool
     code: str | None = None
+    """The class name of the refusal."""
     reason: str | None = None
+    """The machine-readable cause of the refusal."""
     detail: str | None = None
     facts: dict[str, Any] | None = None
     subjects: tuple[UUID, ...]
     asked_by: tuple[str, ...]
+    """The commands that must pass the gate."""
 
 
 class CommandVerdict(AnswerForm):
     """Whether a command would pass all its gates and, if not, the first that refuses it."""
 
     command: str
+    """The command."""
     passed: bool
     refused_by: str | None
+    """The first gate that refuses."""
 
 
 class GateReport:

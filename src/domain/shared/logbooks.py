@@ -71,6 +71,7 @@ class Appended(AnswerForm):
     """How many entries the request held, repeated ones included."""
 
     event_count: int
+    """Number of entries in the request, repeated ones included."""
 
 
 H = TypeVar("H", bound=LogbookOpened)

@@ -37,6 +37,7 @@ class SteeringObjective(Value):
     """What the search is for."""
 
     kind: SteeringObjectiveKind
+    """Whether to minimize, maximize, come to a value (Satisfy) or explore."""
     target_measurement_name: Name | None = None
     target_value: Number | None = None
 
@@ -110,6 +111,7 @@ class SteeringObservation(Value):
     point: Point
     measurements: tuple[Measured, ...]
     artifact_ref: str | None = None
+    """Where the artifact of the pass is."""
     actuation_kind: ActuationKind | None = None
     succeeded: bool
 
@@ -127,6 +129,7 @@ class SteeringEvidence(Value):
     objective: SteeringObjective
     space: SteeringSpace
     observations: tuple[SteeringObservation, ...]
+    """What was measured so far, and where."""
     budget: SteeringBudget
     iteration_index: int
     procedure_id: UUID
@@ -249,6 +252,7 @@ class PluginDecide(DeciderSetup):
 
     substrate: Literal[DecideSubstrate.PLUGIN]
     name: Name
+    """The name of the decider that an installed package offers."""
     options: dict[str, JsonValue] = {}
 
 

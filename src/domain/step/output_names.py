@@ -25,6 +25,7 @@ class OverwrittenOutput(Value):
 
     uri: str
     distribution_ids: tuple[UUID, ...]
+    """The registered copies whose bytes are there."""
 
 
 OverwrittenOutputs = Annotated[

@@ -137,6 +137,7 @@ class RegisterSubject(Creation):
     """Take in something that is to be measured."""
 
     name: Annotated[str, subject.text("name", 200, personal=True)]
+    """What people call the sample."""
 
     def decide(self, call: Call) -> Outcome:
         return [SubjectRegistered(name=self.name, registered_by=call.principal_id)]

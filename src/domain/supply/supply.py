@@ -159,6 +159,7 @@ class RegisterSupply(JudgedCreation[None]):
     """Make a resource known, of a whole facility or of one asset; its status is Unknown until somebody looks."""
 
     kind: Annotated[str, supply.text("kind", 50)]
+    """What is supplied, such as photon_beam; methods ask for supplies by this word."""
     name: Annotated[str, supply.text("name", 200)]
     facility_code: FacilityCode
     containing_asset_id: UUID | None = None

@@ -204,7 +204,9 @@ class PolicyEvaluation(Value):
     """What a policy would say to a call, and why; it says so to nobody where policies are not enforced."""
 
     decision: AccessDecision
+    """Whether the policy allows the call."""
     reason: str | None
+    """Why the policy says so."""
     determining_policies: tuple[UUID, ...]
     enforced: bool
 

@@ -28,6 +28,7 @@ class Conduit(State):
     source_zone_id: UUID
     target_zone_id: UUID
     verdict_logbook_id: UUID | None = None
+    """The logbook of why calls were allowed or denied."""
 
 
 conduit = Aggregate(Conduit, "/conduits", context="trust")
@@ -112,6 +113,7 @@ class VerdictItem(ConduitVerdict):
     """A listed verdict, with what the caller it was about is called; people's names are null without `GetActor`."""
 
     actor_name: str | None
+    """What the actor is called now."""
 
 
 @conduit.listing(ConduitVerdict, returns=VerdictItem, get="/{conduit_id}/verdicts")
@@ -121,6 +123,7 @@ class ListConduitVerdicts(ListQuery[VerdictItem]):
     actor_id: UUID | None = None
     command_name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     decision: AccessDecision | None = None
+    """Only calls that were allowed (Allow) or denied (Deny)."""
 
     def present(self, rows: tuple[ConduitVerdict, ...]) -> Reads[tuple[VerdictItem, ...]]:
         names = yield from names_of((row.actor_id, row.surface_id) for row in rows)

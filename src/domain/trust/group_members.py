@@ -31,6 +31,7 @@ class AddGroupMember(JudgedVerb[Group, ListingFacts]):
     """
 
     actor_id: UUID
+    """The actor who becomes a member."""
 
     def gather(self, group: Group, call: Call) -> Reads[ListingFacts]:
         yield from require(Actor, self.actor_id)
@@ -62,6 +63,7 @@ class RemoveGroupMember(Verb[Group]):
     """Take an actor off the list of members, from its next call on; a claim in its token still makes it one."""
 
     actor_id: UUID
+    """The actor who is a member no longer."""
 
     def decide(self, group: Group, call: Call) -> Outcome:
         return [GroupMemberRemoved(actor_id=self.actor_id)] if self.actor_id in group.member_ids else []

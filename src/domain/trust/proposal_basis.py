@@ -32,8 +32,11 @@ class Difference(Value):
     """One place in which a proposed command is not what it was: a field that it would record, or a stream that it read."""
 
     place: str
+    """The event and its field, or the stream, that is not as it was."""
     was: Any
+    """What was there when the proposal was looked at."""
     now: Any
+    """What is there now."""
 
     def __str__(self) -> str:
         return f"{self.place} was {self.was} and is {self.now}"

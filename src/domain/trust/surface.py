@@ -57,6 +57,7 @@ class DefineSurface(Creation):
 
     name: Annotated[str, surface.text("name", 200)]
     kind: SurfaceKind
+    """How calls arrive: over HTTP, over MCP by standard input, or over MCP by HTTP."""
 
 
 GetSurface = surface.get("id", "name", "kind")
@@ -82,6 +83,7 @@ class SurfaceControlView(Value):
     surface_id: UUID
     visit_id: UUID | None
     since_at: datetime | None
+    """Since when."""
 
 
 @surface.query(get="/{surface_id}/control", returns=SurfaceControlView)

@@ -58,7 +58,9 @@ class Presence(Value):
     actor_id: UUID
     mode: PresenceMode
     check_in_at: datetime
+    """When the person came."""
     check_out_at: datetime | None = None
+    """When the person left; null while still here."""
 
     @property
     def place(self) -> tuple[datetime, UUID]:
@@ -80,7 +82,9 @@ class Visit(State):
     status: VisitStatus = PLANNED
     last_status_reason: FreeText | None = None
     presence_entries: tuple[Presence, ...] = ()
+    """Who was here, from when to when."""
     arrived_at: datetime | None = None
+    """When the team arrived."""
     started_at: datetime | None = None
     completed_at: datetime | None = None
 
@@ -228,11 +232,15 @@ class RegisterVisit(JudgedCreation[Visit | None]):
     """Plan a team's time on a surface."""
 
     policy_id: UUID
+    """The policy under which the team works."""
     surface_id: UUID
+    """The surface that the team gets: the arrival point of its calls, such as a console."""
     type: VisitType
+    """What the time is for."""
     planned_start_at: Instant
     planned_end_at: Instant
     parent_id: UUID | None = None
+    """The visit that this one is part of."""
     external_refs: Annotated[dict[str, str], Field(max_length=100)] = {}
 
     def gather(self, call: Call) -> Reads[Visit | None]:
@@ -383,6 +391,7 @@ class CheckInVisit(Verb[Visit]):
     """Record that somebody is here, in person or remotely: the caller, unless an actor is named."""
 
     actor_id: UUID | None = None
+    """Who comes; the caller, when not given."""
     mode: PresenceMode
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
@@ -397,6 +406,7 @@ class CheckOutVisit(Verb[Visit]):
     """Record that somebody leaves: the caller, unless an actor is named."""
 
     actor_id: UUID | None = None
+    """Who leaves; the caller, when not given."""
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
         actor_id = self.actor_id or call.principal_id

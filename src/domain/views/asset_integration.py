@@ -58,12 +58,15 @@ class AssetIntegrationView(Value):
     parent_id: UUID | None
     located_in_enclosure_id: UUID | None
     enclosure_ids: IdSet
+    """The hutches that count for the asset."""
     families: tuple[AssetFamilyView, ...]
     ports: tuple[Port, ...]
     settings: Mapping[str, Any]
     alternate_identifiers: tuple[AlternateIdentifier, ...]
     active_cautions: tuple[ActiveCaution, ...]
+    """The cautions in force on the asset."""
     applicable_capabilities: tuple[ApplicableCapability, ...]
+    """The capabilities whose affordances the asset has."""
     incomplete: bool
 
 

@@ -87,9 +87,11 @@ class ResolvingCommand(Value):
 
     name: str
     permitted: bool
+    """Whether the caller's policies permit it."""
     method: str
     path: str
     arguments: dict[str, Any]
+    """The arguments that are known: the id of what waits, and what belongs to it."""
 
 
 class WaitingItem(Value):
@@ -99,11 +101,14 @@ class WaitingItem(Value):
     kind: WaitingKind
     id: UUID
     about: str
+    """The kind of thing that waits, such as Run or Queue."""
     name: FreeText
     since: datetime
     why: FreeText
+    """What it waits for, in a sentence."""
     asset_id: UUID | None
     commands: tuple[ResolvingCommand, ...]
+    """The commands that resolve it."""
 
 
 def rows_where(query: type[ListQuery], *where: Where) -> Reads[list[Any]]:
