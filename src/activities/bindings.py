@@ -89,7 +89,9 @@ class EngineAttempt:
         return details is not None and (details.timed_out or details.not_found) and not self.is_cancelled
 
 
-def until_shutdown(work: Callable[[Q, EngineAttempt], Coroutine[Any, Any, T]]) -> Callable[[Q], Coroutine[Any, Any, T]]:
+def until_shutdown(
+    work: Callable[[Q, EngineAttempt], Coroutine[object, object, T]],
+) -> Callable[[Q], Coroutine[Any, Any, T]]:
     """Return work that sends its own heartbeats while it waits, and yields when the worker stops."""
     return lambda request: yield_on_shutdown(work(request, EngineAttempt()))
 
@@ -101,7 +103,7 @@ async def send_heartbeats() -> AsyncIterator[None]:
         yield
 
 
-async def yield_on_shutdown(waiting: Coroutine[Any, Any, T]) -> T:
+async def yield_on_shutdown(waiting: Coroutine[object, object, T]) -> T:
     """Return the result of something that only waits; when the worker stops, leave the wait to another worker at once."""
     work = asyncio.ensure_future(waiting)
     stopping = asyncio.ensure_future(activity.wait_for_worker_shutdown())

@@ -95,7 +95,7 @@ def final_names(definitions: Mapping[str, Schema]) -> dict[str, str]:
     return {name: name + "Input" if name in unlike else name.removesuffix(OUTPUT) for name in definitions}
 
 
-def rename(schema: Any, names: Mapping[str, str]) -> Any:
+def rename(schema: object, names: Mapping[str, str]) -> Any:
     """Return a schema with its references under other names."""
     match schema:
         case dict():
@@ -109,7 +109,7 @@ def rename(schema: Any, names: Mapping[str, str]) -> Any:
             return schema
 
 
-def references(schema: Any) -> Iterator[str]:
+def references(schema: object) -> Iterator[str]:
     """Yield the name of every component that a schema, or a document with schemas, refers to."""
     match schema:
         case dict():
@@ -122,7 +122,7 @@ def references(schema: Any) -> Iterator[str]:
             yield schema.removeprefix(PREFIX)
 
 
-def reachable(roots: Any, components: Mapping[str, Schema]) -> dict[str, Schema]:
+def reachable(roots: object, components: Mapping[str, Schema]) -> dict[str, Schema]:
     """Return the components that something refers to, by whatever way, in the order of their names."""
     found: set[str] = set()
     pending = set(references(roots))

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from baton.api.authentication import is_expired
@@ -179,7 +179,7 @@ def visible_frames(rows: Sequence[EventRow], access: FeedAccess, query: EventFil
     return Bookmark(row.transaction_id, row.position), bytes(frames)
 
 
-async def wait_unless_over(over: "asyncio.Task[None]", waiting: Coroutine[Any, Any, None]) -> None:
+async def wait_unless_over(over: "asyncio.Task[None]", waiting: Coroutine[object, object, None]) -> None:
     """Wait for something, or until the stream must end."""
     task = asyncio.create_task(waiting)
     try:

@@ -25,7 +25,7 @@ class PrincipalStatuses:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[tuple[str, UUID], tuple[int, Any]] = {}
+        self._known: dict[tuple[str, UUID], tuple[int, object]] = {}
 
     async def of(self, principal_id: UUID) -> PrincipalStatus:
         """Return whether a principal is active, and an agent in service."""

@@ -92,7 +92,7 @@ class Queries:
             return ShownAnswer(answer)
         return ShownAnswer(answer, await unit.fulfil(include_names(plain_answer(answer), query.operation.aggregate)))
 
-    async def _past(self, session: Session, query: TimeTravel[Any], id: UUID) -> State:
+    async def _past(self, session: Session, query: TimeTravel[object], id: UUID) -> State:
         aggregate = query.operation.aggregate
         assert aggregate is not None, "only an aggregate has a past"
         past: State | None = aggregate.replay(await session.load_past(aggregate.name, id, query.as_of, query.as_of_version))
@@ -158,7 +158,7 @@ def address_of(row: EventRow) -> str:
     return f"{path}/{row.stream_id}/history?limit=1&cursor={encode_cursor(row.version - 1)}"
 
 
-def without_steps(part: Any, address: str) -> Any:
+def without_steps(part: object, address: str) -> Any:
     """Return a part of a payload with each list of steps replaced by their number and an address that shows them."""
     match part:
         case dict():
@@ -171,7 +171,7 @@ def without_steps(part: Any, address: str) -> Any:
     return part
 
 
-def is_step_list(key: str, value: Any) -> bool:
+def is_step_list(key: str, value: object) -> bool:
     """Return whether a member of a payload is a list of steps, each of which says of which kind it is."""
     items = value if key.endswith("steps") and isinstance(value, list) else []
     return any(isinstance(item, dict) and "kind" in item for item in items)
@@ -207,9 +207,9 @@ def bookmark_in(cursor: str | None, order: Order) -> Bookmark | None:
     return Bookmark(*numbers_in(encode_cursor(*place), 2, 2**63))
 
 
-def bounded_items(items: Sequence[dict[str, Any]], rows: Sequence[EventRow], max_bytes: int) -> list[dict[str, Any]]:
+def bounded_items(items: Sequence[dict[str, object]], rows: Sequence[EventRow], max_bytes: int) -> list[dict[str, Any]]:
     """Return the first events that fit into so many bytes; where one alone does not, its payload is an address instead."""
-    shown: list[dict[str, Any]] = []
+    shown: list[dict[str, object]] = []
     size = 0
     for item, row in zip(items, rows, strict=False):
         size += len(orjson.dumps(item))

@@ -142,7 +142,7 @@ class Service:
         except EngineUnavailableError:
             log.warning("engine_unavailable", workflow_id=workflow_id)
 
-    async def _run_detached(self, work: Coroutine[Any, Any, T], wait: float = 0) -> asyncio.Task[T]:
+    async def _run_detached(self, work: Coroutine[object, object, T], wait: float = 0) -> asyncio.Task[T]:
         """Run a coroutine that no request must wait for: after a moment it goes on in the background."""
         task = asyncio.create_task(work)
         self._detached.add(task)
@@ -150,12 +150,12 @@ class Service:
         await self._wait(max(wait, ENGINE_WAIT_SECONDS), task)
         return task
 
-    def _log_failure(self, task: asyncio.Task[Any]) -> None:
+    def _log_failure(self, task: asyncio.Task[object]) -> None:
         self._detached.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("engine_call_failed", **error_location(error))
 
-    async def _wait(self, seconds: float, *tasks: asyncio.Task[Any]) -> None:
+    async def _wait(self, seconds: float, *tasks: asyncio.Task[object]) -> None:
         stopping = asyncio.create_task(self.stopping.wait())
         try:
             await asyncio.wait({stopping, *tasks}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

@@ -201,7 +201,7 @@ async def load_event_rows(store: Store, id: UUID, *events: type[Event]) -> Seque
         return await session.load_of(events[0].aggregate.name, id, [event.__name__ for event in events])
 
 
-async def load_row(store: Store, record: type[R], **where: Any) -> R | None:
+async def load_row(store: Store, record: type[R], **where: object) -> R | None:
     """Return the row with these values; None where there is none."""
     async with store.session() as session:
         rows = await session.records(record, where)

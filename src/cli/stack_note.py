@@ -9,7 +9,7 @@ from typing import Any
 NOTE = "stack.json"
 
 
-def write_note(data_dir: Path, *, settings: Mapping[str, Any] | None = None, **addresses: str | None) -> None:
+def write_note(data_dir: Path, *, settings: Mapping[str, object] | None = None, **addresses: str | None) -> None:
     """Write the addresses of a running stack and its printable settings, readable by its owner only."""
     from baton.cli.embedded.process import write_private
 

@@ -41,7 +41,7 @@ class AsyncBaton(AsyncOperations):
         return await self.invoke(OPERATIONS[name], arguments, idempotency_key, dry_run)
 
     async def invoke(
-        self, operation: OperationEntry, arguments: dict[str, Any], key: str | None = None, dry_run: bool = False
+        self, operation: OperationEntry, arguments: dict[str, object], key: str | None = None, dry_run: bool = False
     ) -> Any:
         return await self.carry_out(self.session.call(operation, arguments, key=key, dry_run=dry_run))
 
@@ -60,15 +60,15 @@ class AsyncBaton(AsyncOperations):
                 case HttpRequest():
                     reply = await self._send(step)
 
-    def every(self, name: str, /, **filters: Any) -> AsyncIterator[Any]:
+    def every(self, name: str, /, **filters: object) -> AsyncIterator[Any]:
         """Yield every item of a list, page by page."""
         return self.every_item(OPERATIONS[name], filters)
 
     async def every_item(
-        self, operation: OperationEntry, filters: Mapping[str, Any], present: Callable[[Any], Any] | None = None
+        self, operation: OperationEntry, filters: Mapping[str, object], present: Callable[[object], object] | None = None
     ) -> AsyncIterator[Any]:
         """Yield every item of a list, page by page, as this function presents it."""
-        wanted: dict[str, Any] = {"limit": 100, **filters}
+        wanted: dict[str, object] = {"limit": 100, **filters}
         while True:
             page = await self.invoke(operation, wanted)
             for item in page.items:
@@ -77,7 +77,7 @@ class AsyncBaton(AsyncOperations):
                 return
             wanted["cursor"] = page.next_cursor
 
-    def follow_events(self, **filters: Any) -> "AsyncIterator[EventView]":
+    def follow_events(self, **filters: object) -> "AsyncIterator[EventView]":
         """Yield every committed event behind the position `after`, or from now on, as it happens, without end."""
         return self.follow(event_frames(self.session, filters))
 

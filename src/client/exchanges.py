@@ -78,7 +78,7 @@ class ClientSession:
             yield Wait(wanted_pause(response, pause))
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
-    def resolve(self, operation: OperationEntry, arguments: Mapping[str, Any]) -> CallScript[dict[str, Any]]:
+    def resolve(self, operation: OperationEntry, arguments: Mapping[str, object]) -> CallScript[dict[str, Any]]:
         """Return the arguments with an id wherever a name stands for one."""
         resolved = dict(arguments)
         for name, value in arguments.items():
@@ -115,9 +115,11 @@ class ClientSession:
             self.names[known] = getattr(rows[0], aggregate.id_name)
         return self.names[known]
 
-    def rows(self, operation: OperationEntry, filters: Mapping[str, Any], pages: int | None = None) -> CallScript[list[Any]]:
+    def rows(
+        self, operation: OperationEntry, filters: Mapping[str, object], pages: int | None = None
+    ) -> CallScript[list[Any]]:
         """Return the items of a list, all of them or those of the first pages."""
-        items: list[Any] = []
+        items: list[object] = []
         cursor: dict[str, str] = {}
         while True:
             page = yield from self.call(operation, {"limit": 100, **filters, **cursor})
@@ -148,7 +150,7 @@ def list_operation(aggregate: AggregateEntry) -> OperationEntry:
     return OPERATIONS[aggregate.lists]
 
 
-def describe_row(row: Any, aggregate: AggregateEntry) -> str:
+def describe_row(row: object, aggregate: AggregateEntry) -> str:
     """Return what tells a thing from others of its name."""
     shown = (getattr(row, name, None) for name in (aggregate.axis, "kind", "facility_code", "created_at", "registered_at"))
     return ", ".join(str(value) for value in shown if value is not None)

@@ -24,10 +24,10 @@ class Operations:
     def call_method(
         self,
         operation: OperationEntry,
-        *places: Any,
+        *places: object,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-        **fields: Any,
+        **fields: object,
     ) -> Any:
         """Call an operation with the values of its path by their places."""
         named = dict(zip(operation.placeholders, places, strict=False))

@@ -113,7 +113,7 @@ def recipe_rows(session: ClientSession, recipe: Reference, assets: Sequence[Refe
     return RowTargets(form, {**target, "procedure_kind": kind_of(capability.code)}, "bindings")
 
 
-def bindings_in(value: Any) -> Iterator[str]:
+def bindings_in(value: object) -> Iterator[str]:
     """Yield the names of the parameters that steps refer to, in JSON data."""
     parts = [value]  # not by recursion: there may be very many steps
     while parts:

@@ -305,7 +305,7 @@ def first_sheet(name: str, content: bytes, *, data_only: bool) -> Iterator[tuple
     if sheet is None:
         raise SpreadsheetError(name, ["has no sheet with cells; put the table on its first sheet."])
     sheet.reset_dimensions()  # a file may say wrongly how large the sheet is
-    rows: Iterator[tuple[Any, ...]] = sheet.iter_rows(max_row=LAST_ROW)
+    rows: Iterator[tuple[object, ...]] = sheet.iter_rows(max_row=LAST_ROW)
     return rows
 
 

@@ -39,7 +39,7 @@ class Baton(Operations):
         return self.invoke(OPERATIONS[name], arguments, idempotency_key, dry_run)
 
     def invoke(
-        self, operation: OperationEntry, arguments: dict[str, Any], key: str | None = None, dry_run: bool = False
+        self, operation: OperationEntry, arguments: dict[str, object], key: str | None = None, dry_run: bool = False
     ) -> Any:
         return self.carry_out(self.session.call(operation, arguments, key=key, dry_run=dry_run))
 
@@ -58,15 +58,15 @@ class Baton(Operations):
                 case HttpRequest():
                     reply = self._send(step)
 
-    def every(self, name: str, /, **filters: Any) -> Iterator[Any]:
+    def every(self, name: str, /, **filters: object) -> Iterator[Any]:
         """Yield every item of a list, page by page."""
         return self.every_item(OPERATIONS[name], filters)
 
     def every_item(
-        self, operation: OperationEntry, filters: Mapping[str, Any], present: Callable[[Any], Any] | None = None
+        self, operation: OperationEntry, filters: Mapping[str, object], present: Callable[[object], object] | None = None
     ) -> Iterator[Any]:
         """Yield every item of a list, page by page, as this function presents it."""
-        wanted: dict[str, Any] = {"limit": 100, **filters}
+        wanted: dict[str, object] = {"limit": 100, **filters}
         while True:
             page = self.invoke(operation, wanted)
             yield from page.items if present is None else map(present, page.items)
@@ -74,7 +74,7 @@ class Baton(Operations):
                 return
             wanted["cursor"] = page.next_cursor
 
-    def follow_events(self, **filters: Any) -> "Iterator[EventView]":
+    def follow_events(self, **filters: object) -> "Iterator[EventView]":
         """Yield every committed event behind the position `after`, or from now on, as it happens, without end."""
         return self.follow(event_frames(self.session, filters))
 

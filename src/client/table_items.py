@@ -131,7 +131,7 @@ def read_row(
     """Return the item of one row, and what is wrong with its cells by their columns."""
     faults: dict[str, str] = {}
 
-    def read(column: str, reader: Callable[[Cell], Any]) -> Any:
+    def read(column: str, reader: Callable[[Cell], object]) -> Any:
         if (cell := row.cells.get(column)) is None:
             return None
         try:
@@ -268,7 +268,7 @@ def read_title(cell: Cell) -> str:
     return title
 
 
-def read_nested(kind: type[Any], example: str) -> Callable[[Cell], Any]:
+def read_nested(kind: type[object], example: str) -> Callable[[Cell], Any]:
     """Return what reads an array or an object, which is written as JSON."""
 
     def read(cell: Cell) -> Any:

@@ -117,7 +117,7 @@ class CommandForms:
         request: Request,
         session: ConsoleSession,
         form: FilledForm,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         typed: Mapping[str, str],
     ) -> Response:
         operation = form.operation
@@ -131,7 +131,7 @@ class CommandForms:
         )
 
     async def _rehearse(
-        self, request: Request, session: ConsoleSession, form: FilledForm, arguments: Mapping[str, Any]
+        self, request: Request, session: ConsoleSession, form: FilledForm, arguments: Mapping[str, object]
     ) -> Response:
         """Answer what a command would do, and give it not."""
         client = InProcessClient.of(self._console.parts.edge, session.caller)
@@ -163,7 +163,7 @@ class CommandForms:
 
     def _arguments(self, form: FilledForm, typed: Mapping[str, str]) -> dict[str, Any]:
         operation = form.operation
-        arguments: dict[str, Any] = read_fields(form.fields, typed, self._console.zone)
+        arguments: dict[str, object] = read_fields(form.fields, typed, self._console.zone)
         arguments |= {name: typed[name] for name in carried_fields(operation) if name in typed}
         if operation.work and "wait" in operation.input.model_fields:
             arguments["wait"] = 0  # the page of long work shows how far it is
@@ -177,7 +177,7 @@ class CommandForms:
         typed: Mapping[str, str],
         *,
         errors: Mapping[str, Sequence[str]] | None = None,
-        problem: Mapping[str, Any] | None = None,
+        problem: Mapping[str, object] | None = None,
         would: Sequence[Mapping[str, str]] | None = None,
         status: int = 200,
     ) -> Response:
@@ -270,7 +270,7 @@ async def options_of(aggregate_name: str, queries: PageQueries) -> tuple[Option,
     return tuple(Option(str(id), label_with_state(str(name), aggregate.axis, item)) for id, name, item in named)
 
 
-def label_with_state(name: str, axis: str, item: Mapping[str, Any]) -> str:
+def label_with_state(name: str, axis: str, item: Mapping[str, object]) -> str:
     """Return the name of a thing with its state, as an option says it."""
     state = item.get(axis)
     return f"{name} ({words_of(state)})" if state else name
@@ -294,7 +294,7 @@ async def subject_of(form: FilledForm, queries: PageQueries) -> dict[str, Any] |
     }
 
 
-def part_name(view: Mapping[str, Any], given: FormField) -> str | None:
+def part_name(view: Mapping[str, object], given: FormField) -> str | None:
     """Return the name of the part of a thing that a form is about; none where it has no name, or is not seen."""
     parts = (part for parts in view.values() if isinstance(parts, list) for part in parts if isinstance(part, dict))
     found = next((part for part in parts if part.get(given.name) == given.value), {})
@@ -320,7 +320,7 @@ def success_message(operation: Operation, answer: Any) -> str:
     return f"{words_of(operation.name)}: done"
 
 
-def destination(form: FilledForm, answer: Any, typed: Mapping[str, str]) -> str:
+def destination(form: FilledForm, answer: object, typed: Mapping[str, str]) -> str:
     """Return where a person goes after a command: to what it made, or back."""
     operation, to = form.operation, safe_path(typed.get(BACK))
     made = getattr(answer, operation.aggregate.id_name, None) if operation.creates and operation.aggregate else None

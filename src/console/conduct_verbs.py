@@ -87,7 +87,7 @@ def conduct_verbs(
     return ConductVerbs(first, [one for one in buttons.values() if one.name not in shown])
 
 
-def with_state(button: VerbButton, view: Mapping[str, Any], conduct: Mapping[str, Any]) -> VerbButton:
+def with_state(button: VerbButton, view: Mapping[str, object], conduct: Mapping[str, object]) -> VerbButton:
     """Return a button that says why it cannot be given where that follows from the conduct and not from the status alone."""
     if button.why_not is not None:
         return button

@@ -340,7 +340,7 @@ def limits_of(schema: Schema) -> str:
     return f"at most {plain_text(most)}" if most is not None and abs(most) < 2**31 - 1 else ""
 
 
-def plain_text(value: Any) -> str:
+def plain_text(value: object) -> str:
     """Return a value as it would be typed."""
     match value:
         case str():

@@ -140,7 +140,7 @@ async def name_of(kind: str, id: str, queries: PageQueries) -> str:
     return str((view or {}).get(name_field(aggregate) or "") or f"{words_of(aggregate.label)} {short_id(id)}")
 
 
-def ids_in(value: Any) -> Iterator[str]:
+def ids_in(value: object) -> Iterator[str]:
     """Yield every id that plain data holds."""
     match value:
         case str() if is_uuid(value):

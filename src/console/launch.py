@@ -51,7 +51,7 @@ class Launchable(Protocol):
     def request(self, given: GivenLaunch) -> dict[str, Any]:
         """Return the fields of the command that launches it."""
 
-    def address(self, launched: Mapping[str, Any]) -> str:
+    def address(self, launched: Mapping[str, object]) -> str:
         """Return the address of what was started, by the answer."""
 
 
@@ -98,7 +98,7 @@ class PlanLaunch:
     def needs(self) -> NeededPermissions:
         return StartLaunch(plan_id=self.plan["plan_id"]).needs()
 
-    def overrides(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def overrides(self, parameters: Mapping[str, object]) -> dict[str, Any]:
         """Return the parameters that differ from the plan's own; all, where those were written under another schema."""
         defaults = self.plan["default_parameters"]
         if self.plan["parameters_schema_revision"] != self.method["parameters_schema_revision"]:
@@ -158,7 +158,7 @@ class PlanLaunch:
         asked = {"plan_id": self.plan["plan_id"], "parameters": self.overrides(given.parameters)}
         return {**given.options, **asked, **phases}
 
-    def address(self, launched: Mapping[str, Any]) -> str:
+    def address(self, launched: Mapping[str, object]) -> str:
         return href_of("Run", launched["run_id"])
 
 
@@ -239,7 +239,7 @@ def not_judged(refusal: Refusal, closed: Sequence[ClosedGate], errors: Errors) -
 def with_keys(exchange: CallScript[T], key: str) -> CallScript[T]:
     """Carry out an exchange whose commands have keys made of a form's own, so that a form that is sent twice does one
     thing."""
-    answer: Any = None
+    answer: object = None
     numbers: dict[str, int] = {}
     while True:
         try:

@@ -49,7 +49,7 @@ async def plan_as_before(queries: PageQueries, launch: PlanLaunch) -> dict[str, 
     """Return what is typed into the form of a plan at first: its own parameters and the phases of its last run, or
     everything of the run or of the item of a queue that the address names."""
     plan, again = launch.plan, queries.query.get("from")
-    values: dict[str, Any] = {PARAMETERS: plan["default_parameters"]}
+    values: dict[str, object] = {PARAMETERS: plan["default_parameters"]}
     earlier = await queries.show_found(GetRun, again) if again else None
     if earlier is not None:
         values = {name: earlier[name] for name in KEPT if earlier[name]}
@@ -62,7 +62,7 @@ async def plan_as_before(queries: PageQueries, launch: PlanLaunch) -> dict[str, 
     return typed_launch(launch.shape, values, phases, queries.zone)
 
 
-async def plan_context(queries: PageQueries, launch: PlanLaunch, typed: Mapping[str, str], **judged: Any) -> Context:
+async def plan_context(queries: PageQueries, launch: PlanLaunch, typed: Mapping[str, str], **judged: object) -> Context:
     """Return what the page of a plan shows besides its regions."""
     recent = await recent_runs(queries, launch.plan["plan_id"])
     completed = [one for one in recent if one["status"] == "Completed"]
@@ -100,7 +100,7 @@ async def recipe_as_before(queries: PageQueries, launch: RecipeLaunch) -> dict[s
     return typed_launch(launch.shape, values, (), queries.zone)
 
 
-async def recipe_context(queries: PageQueries, launch: RecipeLaunch, typed: Mapping[str, str], **judged: Any) -> Context:
+async def recipe_context(queries: PageQueries, launch: RecipeLaunch, typed: Mapping[str, str], **judged: object) -> Context:
     """Return what the page of a recipe shows besides its regions."""
     last, bindings = await last_procedure(queries, launch)
     context = await form_context(queries, launch, typed, {PARAMETERS: bindings}, **judged)
@@ -139,7 +139,7 @@ def duration_of(done: Row | None) -> Row | None:
 
 
 async def form_context(
-    queries: PageQueries, launch: Launchable, typed: Mapping[str, str], last: Mapping[str, Any], **judged: Any
+    queries: PageQueries, launch: Launchable, typed: Mapping[str, str], last: Mapping[str, object], **judged: object
 ) -> Context:
     """Return the form of a launch with what was typed, and the judgement of that."""
     blank = launch_form(launch.shape, typed, queries.zone, {}, {})

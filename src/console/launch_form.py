@@ -117,7 +117,7 @@ def launch_form(shape: LaunchShape, typed: Typed, zone: ZoneInfo, errors: Errors
     return LaunchForm(front, phase_fields(shape, typed), parameters, tuple(fields.values()))
 
 
-def with_default(shown: FormField, defaults: Mapping[str, Any]) -> FormField:
+def with_default(shown: FormField, defaults: Mapping[str, object]) -> FormField:
     """Return the field of a parameter with what counts where it is left empty beside its limits."""
     if shown.name not in defaults or shown.children:
         return shown
@@ -171,7 +171,7 @@ def timed_name(name: str, at: datetime) -> str:
     return name[: LONGEST_NAME - len(moment)] + moment
 
 
-def parameter_errors(schema: Schema | None, parameters: Mapping[str, Any]) -> dict[str, list[str]]:
+def parameter_errors(schema: Schema | None, parameters: Mapping[str, object]) -> dict[str, list[str]]:
     """Return what is wrong with each parameter that was given, by the place of its field."""
     found: dict[str, list[str]] = {}
     for name, form in ((schema or {}).get("properties") or {}).items():
@@ -183,7 +183,7 @@ def parameter_errors(schema: Schema | None, parameters: Mapping[str, Any]) -> di
     return found
 
 
-def errors_of(facts: Mapping[str, Any] | None, sentence: str) -> dict[str, list[str]]:
+def errors_of(facts: Mapping[str, object] | None, sentence: str) -> dict[str, list[str]]:
     """Return what a refusal says of one parameter, by the place of its field; nothing where its facts name none."""
     name = (facts or {}).get("binding_name") or (facts or {}).get("path") or "$"
     return {f"{PARAMETERS}.{name}": [sentence]} if name != "$" else {}

@@ -65,7 +65,7 @@ class ConsoleShell:
         )
 
     async def shell(
-        self, request: Request, session: ConsoleSession | None, page: ConsolePage | None, title: str, **more: Any
+        self, request: Request, session: ConsoleSession | None, page: ConsolePage | None, title: str, **more: object
     ) -> dict[str, Any]:
         """Return what every page shows around its own content."""
         name = None
@@ -94,7 +94,7 @@ class ConsoleShell:
         session: ConsoleSession,
         page: ConsolePage,
         queries: PageQueries,
-        own: Mapping[str, Any],
+        own: Mapping[str, object],
         status: int = 200,
     ) -> Response:
         """Return a page: its regions, and what its own template shows besides them."""

@@ -81,7 +81,7 @@ def criterion_text(criterion: Mapping[str, Any]) -> str:
     return f"{expected} ± {number_text(criterion['tolerance'])}" if "tolerance" in criterion else expected
 
 
-def operand_text(value: Any) -> str:
+def operand_text(value: object) -> str:
     """Return a value of a step, or what it will be taken from."""
     match value:
         case {"__capture__": name}:

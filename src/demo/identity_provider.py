@@ -65,7 +65,7 @@ class DemoIdentityProvider:
                 self.end_headers()
                 self.wfile.write(content)
 
-            def log_message(self, *_: Any) -> None:
+            def log_message(self, *_: object) -> None:
                 """Log nothing."""
 
         self._server = ThreadingHTTPServer((LOOPBACK, 0), ProviderHandler)

@@ -138,7 +138,7 @@ class Event(BaseModel):
             of.events[cls.__name__] = cls
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
         texts = {name: marks(info, MayContainPersonalData) for name, info in cls.model_fields.items()}
         cls.personal = frozenset(name for name, found in texts.items() if found)
         cls.withheld = frozenset(name for name, found in texts.items() if any(not mark.part_of_state for mark in found))
@@ -153,17 +153,17 @@ class Event(BaseModel):
         return cls.__pydantic_validator__.validate_json(payload)  # type: ignore[no-any-return]
 
     @classmethod
-    def upcast(cls, payload: dict[str, Any], version: int) -> dict[str, Any]:
+    def upcast(cls, payload: dict[str, object], version: int) -> dict[str, Any]:
         """Return a stored payload of an older version as this class writes it."""
         for older in range(version, cls.schema_version):
             payload = cls.upcasters[older](payload)
         return payload
 
     @classmethod
-    def without_texts(cls, payload: dict[str, Any]) -> dict[str, Any]:
+    def without_texts(cls, payload: dict[str, object]) -> dict[str, Any]:
         """Return a stored payload with its free texts null, however deep they are."""
         hide = hiding_of(cls)
-        redacted: dict[str, Any] = payload if hide is None else hide(payload)
+        redacted: dict[str, object] = payload if hide is None else hide(payload)
         return {**redacted, **dict.fromkeys(cls.withheld)}
 
     def stamp(self, stream_id: UUID, occurred_at: datetime) -> Self:
@@ -266,7 +266,7 @@ class Command(Value):
             return cls
 
     @classmethod
-    def cannot(cls, reason: str, detail: str, **facts: Any) -> Refusal:
+    def cannot(cls, reason: str, detail: str, **facts: object) -> Refusal:
         """Return the refusal of this verb, with its machine cause."""
         return cls.Cannot(detail, reason=reason, facts=facts)
 
@@ -398,7 +398,7 @@ class FurtherView(State):
         """Return the view of a state."""
 
     @classmethod
-    def of(cls, state: State, **further: Any) -> Self:
+    def of(cls, state: State, **further: object) -> Self:
         """Return the view that has everything of a state, and these further fields."""
         view = object.__new__(cls)
         view.__dict__.update(state.__dict__)
@@ -609,7 +609,7 @@ class Aggregate(Generic[S]):
         form = {self.id_name: (UUID, ...), **members}
         return registry.LateForm(lambda: create_model(f"{self.name}{name}", __base__=AnswerForm, **form))
 
-    def _query_class(self, name: str, base: type[Q], doc: str, **members: Any) -> type[Q]:
+    def _query_class(self, name: str, base: type[Q], doc: str, **members: object) -> type[Q]:
         return type(name, (base,), {"__doc__": doc, "__module__": self.state.__module__, **members})
 
     def listing(self, summary: Any, **options: Any) -> Callable[[type[Q]], type[Q]]:
@@ -658,7 +658,7 @@ def _recorder(command: type[Command], event: type[Event]) -> Callable[..., Outco
     if len(authors) > 1 or not all(name.endswith("_by") for name in authors):
         raise TypeError(f"{command.__name__} does not say what {event.__name__} holds: write its decide")
 
-    def decide(self: Command, *known: Any) -> Outcome:
+    def decide(self: Command, *known: object) -> Outcome:
         call = next(one for one in known if isinstance(one, Call))
         return [event(**{name: getattr(self, name) for name in own}, **dict.fromkeys(authors, call.principal_id))]
 

@@ -123,7 +123,7 @@ class MemoryLedger:
         walking = {"phase": ConductPhase.WALKING.value, "waiting_for": None, "waiting_until": None}
         self._mark(procedure_id, conduct_id, since, **walking)
 
-    def _mark(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None, **changes: Any) -> None:
+    def _mark(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None, **changes: object) -> None:
         progress = self._live(procedure_id, conduct_id)
         if progress is not None and progress.phase != ConductPhase.CLOSING:
             self._update(progress, active_at=max(progress.active_at, since or progress.active_at), **changes)

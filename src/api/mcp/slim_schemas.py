@@ -52,7 +52,7 @@ def _shorten(member: Schema, definitions: dict[str, Schema]) -> Schema:
     return {**kind, "description": f"{member.get('description', '')} {ELSEWHERE}".strip()}
 
 
-def _used_definitions(schema: Any, definitions: dict[str, Schema]) -> dict[str, Schema]:
+def _used_definitions(schema: object, definitions: dict[str, Schema]) -> dict[str, Schema]:
     """Return the definitions that a schema refers to, by itself or through others."""
     used: dict[str, Schema] = {}
     waiting = _references(schema)
@@ -110,7 +110,7 @@ def _inlinable(root: Schema, definitions: dict[str, Schema]) -> str | None:
     return None
 
 
-def _references(schema: Any) -> list[str]:
+def _references(schema: object) -> list[str]:
     match schema:
         case {"$ref": str(reference), **rest}:
             return [reference.removeprefix(REFERENCE), *_references(rest)]
@@ -122,7 +122,7 @@ def _references(schema: Any) -> list[str]:
             return []
 
 
-def _replace(schema: Any, name: str, definition: Schema) -> Any:
+def _replace(schema: object, name: str, definition: Schema) -> Any:
     """Return a schema with a definition in the place of every reference to it; what stands beside the reference wins."""
     match schema:
         case {"$ref": reference, **rest} if reference == REFERENCE + name:

@@ -164,7 +164,7 @@ def written_value(payload: Mapping[str, Any]) -> Any:
     return payload["converted"]["value"] if "converted" in payload else payload["value"]
 
 
-def tried_value(payload: Mapping[str, Any]) -> Any:
+def tried_value(payload: Mapping[str, object]) -> Any:
     """Return what a setpoint may have written: what it was sent as is not known, and so it is given with its own unit."""
     return f"{payload['value']} {payload['unit']}" if "unit" in payload else payload["value"]
 

@@ -33,7 +33,7 @@ class UnitEdge:
         if self.differs(reading):
             await asyncio.to_thread(unit_registry)
 
-    def to_signal(self, value: Any, reading: Reading, address: str) -> Any:
+    def to_signal(self, value: object, reading: Reading, address: str) -> Any:
         """Return a value of the step as the signal counts it; raise a fault where that is not possible."""
         return self._carry(value, reading, address, outward=True) if self.differs(reading) else value
 
@@ -41,7 +41,7 @@ class UnitEdge:
         """Return what a signal reads as the step counts it; raise a fault where that is not possible."""
         return self._carry(reading.value, reading, address, outward=False) if self.differs(reading) else reading.value
 
-    def _carry(self, value: Any, reading: Reading, address: str, *, outward: bool) -> Any:
+    def _carry(self, value: object, reading: Reading, address: str, *, outward: bool) -> Any:
         own, stated = self.unit or "", reading.units or ""
         try:
             return carry(value, *((own, stated) if outward else (stated, own)), self.policy)

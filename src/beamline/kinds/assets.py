@@ -81,7 +81,7 @@ class AssetSection(Kind[AssetEntry]):
         )
 
     def initial(self, entry: AssetEntry) -> AssetEntry:
-        bare: dict[str, Any] = {
+        bare: dict[str, object] = {
             "ports": (),
             "settings": {},
             "signal_limits": {},

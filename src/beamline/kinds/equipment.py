@@ -80,7 +80,7 @@ class EnclosureSection(Kind[EnclosureEntry]):
     def identity(self, row: Any, names: Names) -> EnclosureEntry:
         return EnclosureEntry(name=row.name, facility=row.facility_code)
 
-    def entry(self, view: Any, thing: RecordedThing, names: Names) -> EnclosureEntry:
+    def entry(self, view: object, thing: RecordedThing, names: Names) -> EnclosureEntry:
         return self.identity(view, names)
 
     def creation(self, entry: EnclosureEntry) -> tuple[str, dict[str, Any]]:

@@ -123,10 +123,10 @@ class ReferredKind(ABC, Generic[E]):
         return normal(text)
 
     @abstractmethod
-    def identity(self, row: Any, names: Names) -> E:
+    def identity(self, row: object, names: Names) -> E:
         """Return the entry of a row as far as its texts need it."""
 
-    def is_live(self, row: Any) -> bool:
+    def is_live(self, row: object) -> bool:
         """Return whether a row is of a thing that is in use; retired ones are passed over."""
         return str(getattr(row, self.axis, "")) not in self.retired
 
@@ -138,12 +138,12 @@ class Kind(ReferredKind[E]):
     nullable: ClassVar[frozenset[str]] = frozenset()  # Fields whose null asks for none, rather than for nothing.
     ordered: ClassVar[frozenset[str]] = frozenset()  # Lists whose order counts.
 
-    def is_own(self, row: Any) -> bool:
+    def is_own(self, row: object) -> bool:
         """Return whether a thing belongs into a file; those of the service itself do not."""
         return True
 
     @abstractmethod
-    def entry(self, view: Any, thing: RecordedThing, names: Names) -> E:
+    def entry(self, view: object, thing: RecordedThing, names: Names) -> E:
         """Return a thing on record as a file would say it, references by key; raise where a file cannot."""
 
     @abstractmethod
@@ -183,12 +183,14 @@ class Kind(ReferredKind[E]):
             if self.differs(old, new, name):
                 yield Obstacle(f"{shown_change(name, getattr(old, name), getattr(new, name))}: {why}")
 
-    def tag(self, old: E, new: E, content: Any) -> str:
+    def tag(self, old: E, new: E, content: object) -> str:
         """Return the tag of a new version: the file's, or one that follows from the content."""
         given: str | None = dict(new)["version"]
         return given or f"file-{content_hash(plain(content))[:12]}"
 
-    def new_version(self, old: E, new: E, operation: str, content: Mapping[str, Any], changed: list[str]) -> Iterator[Step]:
+    def new_version(
+        self, old: E, new: E, operation: str, content: Mapping[str, object], changed: list[str]
+    ) -> Iterator[Step]:
         """Yield the command that gives content a new version, where it changed or the file names another version."""
         given = dict(new)["version"] if self.asks(new, "version") else None
         labelled = given is not None and given != dict(old)["version"]
@@ -236,7 +238,7 @@ def suffixes(path: str) -> tuple[str, ...]:
     return tuple("/".join(parts[-count:]) for count in range(1, len(parts) + 1))
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return a value as JSON data."""
     if isinstance(value, Ref | Pin):
         return repr(value)
@@ -249,7 +251,7 @@ def plain(value: Any) -> Any:
     return to_jsonable_python(value)
 
 
-def comparable(value: Any, ordered: bool = False) -> Any:
+def comparable(value: object, ordered: bool = False) -> Any:
     """Return a form that is equal for values that mean the same; the order of a list counts only where that is said."""
     data = plain(value)
     if isinstance(data, list) and not ordered:
@@ -257,14 +259,14 @@ def comparable(value: Any, ordered: bool = False) -> Any:
     return canonical_json(data)
 
 
-def short_text(value: Any) -> str:
+def short_text(value: object) -> str:
     """Return a value in few words."""
     data = plain(value)
     text = "none" if data in (None, [], {}) else data if isinstance(data, str) else canonical_json(data).decode()
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def shown_change(name: str, old: Any, new: Any) -> str:
+def shown_change(name: str, old: object, new: object) -> str:
     """Return a change of a field in few words."""
     return f"{name} {short_text(old)} -> {short_text(new)}"
 
@@ -279,12 +281,12 @@ def ref(section: str, key: str | None) -> Ref | None:
     return None if key is None else Ref(section, key)
 
 
-def given(**arguments: Any) -> dict[str, Any]:
+def given(**arguments: object) -> dict[str, Any]:
     """Return the arguments that are not None."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def members_changed(old: Iterable[Any] | None, new: Iterable[Any] | None) -> tuple[list[Any], list[Any]]:
+def members_changed(old: Iterable[object] | None, new: Iterable[object] | None) -> tuple[list[Any], list[Any]]:
     """Return what a list gains and what it loses."""
     if tuple(old or ()) == tuple(new or ()):
         return [], []
@@ -293,9 +295,9 @@ def members_changed(old: Iterable[Any] | None, new: Iterable[Any] | None) -> tup
     return [one for at, one in after.items() if at not in before], [one for at, one in before.items() if at not in after]
 
 
-def merge_patch_to(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def merge_patch_to(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, Any]:
     """Return the patch that turns one object into another: a value sets, null deletes, objects merge."""
-    patch: dict[str, Any] = {name: None for name in old if name not in new}
+    patch: dict[str, object] = {name: None for name in old if name not in new}
     for name, value in new.items():
         before = old.get(name)
         if isinstance(value, Mapping) and isinstance(before, Mapping):
@@ -317,7 +319,7 @@ def marked_fields(form: type[FileEntry]) -> tuple[tuple[str, tuple[str, ...] | N
     return tuple(found)
 
 
-def nested_forms(annotation: Any) -> Iterator[type[FileEntry]]:
+def nested_forms(annotation: object) -> Iterator[type[FileEntry]]:
     """Yield the forms of entries within a field."""
     if isinstance(annotation, type) and issubclass(annotation, FileEntry):
         yield annotation
@@ -341,7 +343,7 @@ def references(entry: FileEntry) -> Iterator[tuple[str, tuple[str, ...], str]]:
 
 def rewrite(entry: E, replace: Mapping[tuple[tuple[str, ...], str], str]) -> E:
     """Return an entry with other texts for its references; what it does not say, it does not say afterwards either."""
-    changed: dict[str, Any] = {}
+    changed: dict[str, object] = {}
     for name, sections in marked_fields(type(entry)):
         value = getattr(entry, name)
         if value is None:

@@ -228,7 +228,7 @@ class PlanSection(Kind[PlanEntry]):
         }
 
     def initial(self, entry: PlanEntry) -> PlanEntry:
-        bare: dict[str, Any] = {
+        bare: dict[str, object] = {
             "default_parameters": {},
             "wires": (),
             "roles": {},

@@ -148,7 +148,7 @@ def parse_arguments(operation: "OperationEntry", arguments: Sequence[str]) -> di
     """Return the fields of a call; a value without a name is the next placeholder of the path."""
     known = dict.fromkeys((*operation.placeholders, *operation.arguments))
     places = iter(operation.placeholders)
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if not equals or name not in known:

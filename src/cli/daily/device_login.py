@@ -174,7 +174,7 @@ def await_token(
     refuse("Nobody confirmed the code in time; sign in again.", code=REFUSED)
 
 
-def fault_of(answer: Mapping[str, Any]) -> str:
+def fault_of(answer: Mapping[str, object]) -> str:
     """Return what a provider says is wrong."""
     said = answer.get("error_description") or answer.get("error") or "it does not say why"
     return f"{str(said).removesuffix('.')}."

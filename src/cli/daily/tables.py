@@ -4,7 +4,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import typer
 
@@ -34,7 +33,7 @@ def plain_line(text: str) -> str:
     return CONTROL.sub(" ", text)
 
 
-def table_lines(head: Sequence[str], rows: Sequence[Sequence[Any]], otherwise: str) -> Iterator[str]:
+def table_lines(head: Sequence[str], rows: Sequence[Sequence[object]], otherwise: str) -> Iterator[str]:
     """Yield a table under its heads, each column as wide as it must be; a sentence where it has no rows."""
     if not rows:
         yield otherwise
@@ -58,7 +57,7 @@ def in_colour(text: str) -> str:
     return typer.style(text, fg=colour) if colour is not None and sys.stdout.isatty() else text
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """Return a value as a person reads it; nothing is a dash."""
     match value:
         case None | "":

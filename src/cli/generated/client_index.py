@@ -58,7 +58,7 @@ def index_document() -> dict[str, Any]:
     }
 
 
-def members_said(**members: Any) -> dict[str, Any]:
+def members_said(**members: object) -> dict[str, Any]:
     """Return the members that say something; the reader knows what the others are."""
     return {name: value for name, value in members.items() if value not in (None, False, "", [], {}, ())}
 
@@ -157,7 +157,7 @@ def short_name(operation: Operation, aggregate: Aggregate[Any]) -> str:
     return f"{name}_" if iskeyword(name) else name
 
 
-def kind_of(form: Any) -> Kind:
+def kind_of(form: object) -> Kind:
     """Return how the client reads a value of a type."""
     kinds = [single_kind(one) for one in union_members(form)]
     special = [one for one in kinds if one is not None]
@@ -168,7 +168,7 @@ def kind_of(form: Any) -> Kind:
     return ["union", *special]
 
 
-def single_kind(form: Any) -> Kind:
+def single_kind(form: object) -> Kind:
     """Return how the client reads a value of a type that is no union."""
     origin, arguments = typing.get_origin(form), typing.get_args(form)
     if origin is Page or is_form(form):
@@ -190,7 +190,7 @@ def single_kind(form: Any) -> Kind:
 
 def form_entries() -> dict[str, Any]:
     """Return every form of an answer, and those inside of them, by their names."""
-    entries: dict[str, Any] = {}
+    entries: dict[str, object] = {}
     waiting = [one for operation in REGISTRY for form in answer_forms(operation) for one in forms_in(form)]
     waiting += OTHER_FORMS
     while waiting:
@@ -204,7 +204,7 @@ def form_entries() -> dict[str, Any]:
     return dict(sorted(entries.items()))
 
 
-def form_entry(form: Any) -> dict[str, Any]:
+def form_entry(form: object) -> dict[str, Any]:
     """Return the fields of a form: how each is read, what it is where it is left out, and which tell it from others."""
     fields = form_fields(form)
     return members_said(
@@ -215,7 +215,7 @@ def form_entry(form: Any) -> dict[str, Any]:
     )
 
 
-def only_value(form: Any) -> Any:
+def only_value(form: object) -> Any:
     """Return the only value that a field may have; None where it may have others."""
     literal = bare_type(form)
     if typing.get_origin(literal) is not Literal:
@@ -234,7 +234,7 @@ def refusal_entries() -> dict[str, Any]:
     return {code: refusal_entry(declared) for code, declared in sorted(classes.items())}
 
 
-def is_refusal(one: Any) -> bool:
+def is_refusal(one: object) -> bool:
     """Return whether an object is a class of refusal that can be answered."""
     return isinstance(one, type) and issubclass(one, Refusal) and one.__name__.endswith("Error")
 

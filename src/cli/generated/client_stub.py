@@ -148,7 +148,7 @@ class Stub:
     forms: dict[str, Any] = field(default_factory=dict)
     enums: dict[str, type[Enum]] = field(default_factory=dict)
 
-    def form(self, kind: Any) -> str:
+    def form(self, kind: object) -> str:
         """Return the name of a form, which is declared in the stub."""
         if typing.get_origin(kind) is Page:
             return f"Page[{self.text(typing.get_args(kind)[0], wide=False)}]"
@@ -164,7 +164,7 @@ class Stub:
             raise TypeError(f"two things are called {kind.__name__}")
         return kind.__name__
 
-    def text(self, form: Any, *, wide: bool) -> str:
+    def text(self, form: object, *, wide: bool) -> str:
         """Return a type as a text: as it is answered or, where wide, all that is taken for it."""
         is_optional = type(None) in typing.get_args(bare_type(form))
         members = union_members(form)
@@ -207,7 +207,7 @@ class Stub:
         return f"Collection[{inner[0]}]" if wide else f"{origin.__name__}[{inner[0]}]"
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: object) -> Any:
     """Return the value of a literal as JSON has it."""
     return value.value if isinstance(value, Enum) else value
 

@@ -86,7 +86,7 @@ async def describe_agent(
     }
 
 
-def describe_model(model_ref: Mapping[str, Any]) -> str:
+def describe_model(model_ref: Mapping[str, object]) -> str:
     """Return in words what an agent thinks with."""
     match model_ref["provider"]:
         case provider if provider == DETERMINISTIC:

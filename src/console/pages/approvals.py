@@ -141,7 +141,7 @@ def title_of(view: Mapping[str, Any]) -> str:
     return words_of(operation.name) if view["target_id"] is None else verb_label(operation)
 
 
-def shown_request(request: Mapping[str, Any]) -> Context:
+def shown_request(request: Mapping[str, object]) -> Context:
     """Return the fields of the command without empty ones; a thing with a name is listed once."""
     given = {name: value for name, value in request.items() if value not in (None, [], {}) and name != "wait"}
     return {name: value for name, value in given.items() if name_member(name) not in given}

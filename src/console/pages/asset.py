@@ -104,7 +104,7 @@ async def load_head(queries: PageQueries) -> Context:
     return {"view": view, "above": above, "verbs": [*first, *own], "parts": rest, "href": href_of("Asset", view["asset_id"])}
 
 
-def asset_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def asset_verbs(view: Mapping[str, object], queries: PageQueries) -> list[VerbButton]:
     """Return the verbs of an asset; a report of the condition that it is in says that it would change nothing."""
     buttons = verbs_of(Asset.aggregate, view, queries)
     condition = view["condition"]
@@ -122,7 +122,7 @@ def settings_button(view: Mapping[str, Any], queries: PageQueries) -> VerbButton
     return replace(button, label="Settings", href=f"{href_of('Asset', view['asset_id'])}/settings")
 
 
-def caution_button(view: Mapping[str, Any], queries: PageQueries) -> VerbButton:
+def caution_button(view: Mapping[str, object], queries: PageQueries) -> VerbButton:
     """Return the button that leads to the form of a caution about an asset."""
     href = form_href(REGISTER_CAUTION, None, **{"target.kind": "Asset", "target.id": view["asset_id"]})
     why_not = verb_button(REGISTER_CAUTION, queries, None, None).why_not
@@ -170,7 +170,7 @@ def declared_settings(families: Iterable[Mapping[str, Any]], settings: Mapping[s
     return [*known, *unset]
 
 
-def placement_rows(placement: Mapping[str, Any]) -> list[dict[str, Any]]:
+def placement_rows(placement: Mapping[str, object]) -> list[dict[str, Any]]:
     """Return the six numbers of a pose with their tolerances and units."""
     return [
         {
@@ -294,7 +294,7 @@ def signal_row(reading: Mapping[str, Any]) -> SignalRow:
     )
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """Return the value of a signal in a line."""
     match value:
         case bool() | int() | float():

@@ -75,10 +75,10 @@ def joined_schema(families: Sequence[Mapping[str, Any]]) -> Schema:
 
 
 def changed_settings(
-    stored: Mapping[str, Any], given: Mapping[str, Any], fields: Sequence[FormField], restated: frozenset[str]
+    stored: Mapping[str, object], given: Mapping[str, object], fields: Sequence[FormField], restated: frozenset[str]
 ) -> dict[str, Any]:
     """Return what makes the given settings of the stored ones: a value sets, null deletes, what is the same is left out."""
-    changed: dict[str, Any] = {}
+    changed: dict[str, object] = {}
     for field in fields:
         name, old, new = field.name, stored.get(field.name, MISSING), given.get(field.name, MISSING)
         if new is MISSING:
@@ -90,7 +90,7 @@ def changed_settings(
     return changed
 
 
-def difference(old: Any, new: Any) -> Any:
+def difference(old: object, new: object) -> Any:
     """Return what makes one value of another in a merge: of objects, the keys that differ."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return new
@@ -161,7 +161,7 @@ async def send_patch(
     session: ConsoleSession,
     queries: PageQueries,
     typed: Mapping[str, str],
-    patch: Mapping[str, Any],
+    patch: Mapping[str, object],
 ) -> Response:
     """Give the command and lead back to the asset, or say what it would do."""
     id, names = str(queries.id("asset_id")), ", ".join(words_of(name) for name in patch)

@@ -76,7 +76,7 @@ def schedule_row(schedule: Mapping[str, Any], now: datetime, ends: datetime) -> 
     return DayRow(schedule["name"], "live", bars=((marks[0], ends),))
 
 
-def visit_row(visit: Mapping[str, Any], begins: datetime, ends: datetime) -> DayRow | None:
+def visit_row(visit: Mapping[str, object], begins: datetime, ends: datetime) -> DayRow | None:
     """Return the row of a visit, or None where it is later than the picture."""
     start, end = instant_of(visit["planned_start_at"]), instant_of(visit["planned_end_at"])
     if start is None or end is None or start >= ends or end <= begins:

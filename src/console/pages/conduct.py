@@ -58,7 +58,7 @@ async def load_head(queries: PageQueries) -> Context:
     }
 
 
-def is_live(latest: Mapping[str, Any]) -> bool:
+def is_live(latest: Mapping[str, object]) -> bool:
     """Return whether a conduct has begun and not ended."""
     return latest["phase"] is not None and latest["phase"] != ConductPhase.ENDED
 
@@ -182,7 +182,7 @@ def measured_in(item: Mapping[str, Any], name: str | None) -> Mapping[str, Any] 
     return next(found, None)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Return whether a value can be plotted."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -100,7 +100,7 @@ async def load_copies(queries: PageQueries) -> Context:
     }
 
 
-def attest_href(copy: Mapping[str, Any]) -> str:
+def attest_href(copy: Mapping[str, object]) -> str:
     """Return the address of the form that has one copy checked."""
     ids = {"dataset_id": copy["dataset_id"], "distribution_id": copy["distribution_id"]}
     return form_href(REGISTRY.operations["record_attestation"], None, **ids)
@@ -133,7 +133,7 @@ async def load_facts(queries: PageQueries) -> Context:
     return {"view": await load_dataset(queries), "may_see_preview": queries.may(GetDatasetPreview)}
 
 
-def dataset_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def dataset_verbs(view: Mapping[str, object], queries: PageQueries) -> list[VerbButton]:
     """Return the verbs of a dataset; one that its intent or its identifier closes says so."""
     buttons = [
         replace(one, why_not=one.why_not or closed_by(one.name, view)) for one in verbs_of(Dataset.aggregate, view, queries)
@@ -141,7 +141,7 @@ def dataset_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbBut
     return sorted(buttons, key=lambda button: button.why_not is not None)
 
 
-def closed_by(verb: str, view: Mapping[str, Any]) -> str | None:
+def closed_by(verb: str, view: Mapping[str, object]) -> str | None:
     """Return why the state of a dataset besides its status closes a verb."""
     if (intent := INTENDED.get(verb)) is not None and view["intent"] != intent:
         return f"The dataset is {words_of(view['intent'])}; this is possible only from {intent}."
@@ -158,7 +158,7 @@ async def load_dataset_copies(queries: PageQueries) -> Context:
         queries.show(ListDistributions, dataset_id=id, limit=SHOWN),
         queries.show_if_permitted(ListAttestations, dataset_id=id, limit=100, order="desc"),
     )
-    latest: dict[str, Mapping[str, Any]] = {}
+    latest: dict[str, Mapping[str, object]] = {}
     for check in (checks or {"items": []})["items"]:
         latest.setdefault(check["distribution_id"], check)
     return {
@@ -245,7 +245,7 @@ def is_in(title: str, came_later: bool, kind: str) -> bool:
     return came_later == (title == "Became") or kind not in ("dataset", "edition")
 
 
-def later_ids(id: str, edges: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+def later_ids(id: str, edges: Iterable[Mapping[str, object]]) -> frozenset[str]:
     """Return what came of a dataset, directly or not."""
     results: dict[str, list[str]] = {}
     for edge in edges:
@@ -357,7 +357,9 @@ def document_response(document: Document, policy: bytes | None = None, cache: by
     return Response(200, document.content, [*headers, (b"vary", b"cookie")], content_type=document.media_type.encode())
 
 
-def serve_export(path: str, id_name: str, query: type[Query[Document]], policy: bytes | None = None, **fields: Any) -> None:
+def serve_export(
+    path: str, id_name: str, query: type[Query[Document]], policy: bytes | None = None, **fields: object
+) -> None:
     """Answer an address with a file, asked for as the person who wants it."""
 
     @handles("GET", path)

@@ -165,7 +165,7 @@ async def load_branches(queries: PageQueries, around: Surroundings) -> list[Tree
     return list(await asyncio.gather(*(load_level(queries, root, around, size) for root in roots)))
 
 
-async def load_level(queries: PageQueries, root: Mapping[str, Any], around: Surroundings, size: int) -> TreeBranch:
+async def load_level(queries: PageQueries, root: Mapping[str, object], around: Surroundings, size: int) -> TreeBranch:
     """Return an asset with what is right below it."""
     cursor = queries.query.get("cursor") if queries.query.get("at") else None
     page = await queries.show(ListAssets, parent_id=root["asset_id"], limit=size, cursor=cursor)
@@ -174,7 +174,7 @@ async def load_level(queries: PageQueries, root: Mapping[str, Any], around: Surr
     return branch_of(rows, page["next_cursor"], False)
 
 
-def roots_among(items: Sequence[Mapping[str, Any]], at: str | None) -> list[Mapping[str, Any]]:
+def roots_among(items: Sequence[Mapping[str, object]], at: str | None) -> list[Mapping[str, Any]]:
     """Return the assets that are part of none of these, or the one that is asked for."""
     known = {one["asset_id"] for one in items}
     if at in known:

@@ -163,7 +163,7 @@ async def judge_command(queries: PageQueries, actor_id: str, command: str) -> Co
     listed, actors = await asyncio.gather(
         queries.show(ListPolicies, **place, limit=MOST_POLICIES, order="desc"), load_actors(queries, [actor_id])
     )
-    asked: dict[str, Any] = {f"evaluated_{name}": value for name, value in place.items()}
+    asked: dict[str, object] = {f"evaluated_{name}": value for name, value in place.items()}
     asked |= {"evaluated_principal_id": actor_id, "evaluated_command_name": command}
     answers = await asyncio.gather(*(queries.show(EvaluatePolicy, one["policy_id"], **asked) for one in listed["items"]))
     judged = list(zip(listed["items"], answers, strict=True))

@@ -75,7 +75,7 @@ async def load_choice(queries: PageQueries) -> Context:
     return {"queues": await queue_tiles(queries), "opening": button}
 
 
-async def queue_tiles(queries: PageQueries, **filters: Any) -> list[dict[str, Any]]:
+async def queue_tiles(queries: PageQueries, **filters: object) -> list[dict[str, Any]]:
     """Return the queues that are not retired, each with what runs, what is next, and what blocks it, as far as the person
     may see that."""
     queues = await live_queues(queries, **filters)
@@ -88,7 +88,7 @@ async def front_of(queries: PageQueries, queue: Row) -> dict[str, Any]:
         "running": RUNNING if queue["running_item_id"] else None,
         "next": BLOCKED if queue["blocked"] else WAITING if queue["waiting_count"] else None,
     }
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, status in wanted.items():
         asked = status and await queries.show_if_permitted(ListQueueItems, queue["queue_id"], status=status, limit=1)
         found[name] = {**asked["items"][0], "made": outcome_of(asked["items"][0])} if asked and asked["items"] else None
@@ -192,7 +192,7 @@ async def load_forms(queries: PageQueries) -> Context:
     return await spreadsheet_context(queries, {})
 
 
-async def spreadsheet_context(queries: PageQueries, typed: Mapping[str, str], **found: Any) -> Context:
+async def spreadsheet_context(queries: PageQueries, typed: Mapping[str, str], **found: object) -> Context:
     """Return what the form shows that adds from a spreadsheet: what its rows can be for, and what was found wrong."""
     queue_id = await shown_queue_id(queries)
     if queue_id is not None:
@@ -256,7 +256,7 @@ async def add_spreadsheet(console: ConsoleShell, request: Request, session: Cons
         return lead_to_proposal(request, session, error, console.zone, client.session.position)
     except SpreadsheetError as error:
         named = [fault if is_placed(fault) else f"{error.name} {fault}" for fault in error.faults]
-        found: dict[str, Any] = {"faults": named, "more": error.more, "name": error.name}
+        found: dict[str, object] = {"faults": named, "more": error.more, "name": error.name}
     except ClientError as error:
         found = {"faults": error.sentences}
     except REFUSALS as refusal:

@@ -28,7 +28,7 @@ records = page("/records", "Records", "Every kind of thing on record.", template
 
 @records.region("kinds", asks=[])
 async def load_kinds(queries: PageQueries) -> Context:
-    contexts: dict[str, list[dict[str, Any]]] = {}
+    contexts: dict[str, list[dict[str, object]]] = {}
     for aggregate in REGISTRY.aggregates.values():
         listing = listing_of(aggregate)
         if listing is not None:

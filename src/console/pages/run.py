@@ -124,7 +124,7 @@ def failure_of(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 async def load_history(queries: PageQueries) -> list[dict[str, Any]]:
     """Return the events of the run, oldest first, as far as they are worth reading for a page."""
-    events: list[dict[str, Any]] = []
+    events: list[dict[str, object]] = []
     cursor = None
     for _ in range(HISTORY_PAGES):
         answer = await queries.show(Run.aggregate.history, queries.id("run_id"), limit=HISTORY_PAGE, cursor=cursor)
@@ -256,9 +256,9 @@ async def load_story(queries: PageQueries) -> Context:
     }
 
 
-def holds_in(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def holds_in(events: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
     """Return the holds of a run, the latest first, each with what ended it."""
-    holds: list[dict[str, Any]] = []
+    holds: list[dict[str, object]] = []
     for event in events:
         if event["event_type"] == "RunHeld":
             holds.append({"held": event, "resumed": None})

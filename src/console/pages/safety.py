@@ -83,7 +83,7 @@ async def load_hutches(queries: PageQueries) -> Context:
     return {"hutches": hutches, "more": listed["next_cursor"], "creations": creations_of(Enclosure.aggregate, queries)}
 
 
-def is_fresh(contacted_at: Any, queries: PageQueries, *, monitored: bool) -> bool:
+def is_fresh(contacted_at: object, queries: PageQueries, *, monitored: bool) -> bool:
     """Return whether an observation is recent enough to work by."""
     at, rules = instant_of(contacted_at), queries.rules
     seconds = rules.monitored_seconds if monitored else rules.observation_seconds
@@ -122,7 +122,9 @@ async def forms_of_status(queries: PageQueries, status: ClearanceStatus, **field
     return await queries.show(ListClearances, status=status, order="desc", **{"limit": MOST_FORMS, **fields})
 
 
-async def describe_form(queries: PageQueries, clearance_id: str, listed: Mapping[str, Any] | None = None) -> dict[str, Any]:
+async def describe_form(
+    queries: PageQueries, clearance_id: str, listed: Mapping[str, object] | None = None
+) -> dict[str, Any]:
     """Return a form with its hazards in words, who registered it, what it waits for, and its verbs."""
     view, past = await asyncio.gather(
         queries.show(GetClearance, clearance_id), queries.show_found(Clearance.aggregate.history, clearance_id, limit=1)
@@ -170,7 +172,7 @@ def describe_rating(rating: Mapping[str, Any]) -> str:
             return f"{rating['scheme']} {rating['code']}{severity}"
 
 
-def validity_of(form: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def validity_of(form: Mapping[str, object], now: datetime) -> dict[str, Any]:
     """Return whether a form in force counts now, and whether it ends soon."""
     begins, ends = instant_of(form["valid_from"]), instant_of(form["valid_until"])
     active = form["status"] == ClearanceStatus.ACTIVE

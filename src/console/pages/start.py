@@ -250,7 +250,7 @@ class LaunchAnswer:
         launch: Launchable,
         given: GivenLaunch,
         typed: Mapping[str, str],
-        judged: Mapping[str, Any],
+        judged: Mapping[str, object],
         status: int = 200,
     ) -> Response:
         """Return the judgement: to a script as the part of the page that shows it, otherwise within the page."""

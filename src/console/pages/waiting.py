@@ -83,7 +83,7 @@ async def load_items(queries: PageQueries) -> Context:
     return {"items": items, "next_cursor": page["next_cursor"], "kinds": kinds, "kind": kind}
 
 
-def wrong_first(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def wrong_first(items: Iterable[Mapping[str, object]]) -> list[dict[str, Any]]:
     """Return things that wait with how they look; what went wrong comes first, each in the order it came."""
     looks = [(item, STOP if item["kind"] in WRONG else LOOK) for item in items]
     shown = [{**item, "look": look, "sign": SIGNS[look]} for item, look in looks]

@@ -114,7 +114,7 @@ def owner_within(data: Mapping[str, Any], owner: Aggregate[Any] | None) -> Aggre
     return REGISTRY.aggregates.get(str(data["stream_type"])) if "stream_type" in data else owner
 
 
-def ids_in(value: Any) -> tuple[UUID, ...] | None:
+def ids_in(value: object) -> tuple[UUID, ...] | None:
     """Return the id, or the ids, that a value holds; None where it holds anything else."""
     try:
         return tuple(map(to_id, value)) if isinstance(value, list | tuple) else (to_id(value),)
@@ -122,7 +122,7 @@ def ids_in(value: Any) -> tuple[UUID, ...] | None:
         return None
 
 
-def to_id(value: Any) -> UUID:
+def to_id(value: object) -> UUID:
     """Return an id as plain data holds it."""
     return value if isinstance(value, UUID) else UUID(value) if isinstance(value, str) else UUID("")
 
@@ -166,7 +166,7 @@ def acts_of(query: TimeTravel, id: UUID, once: Acts, by_turns: Acts) -> Reads[di
     latest = {kinds[type(event)]: event for event in reversed(found)}
     appearances = {kind: (event.caller_id, event.caller_surface_id) for kind, event in latest.items()}
     names = yield from names_of(appearances.values())
-    acts: dict[str, Any] = {}
+    acts: dict[str, object] = {}
     for kind in dict.fromkeys(kinds.values()):
         event, who = latest.get(kind), appearances.get(kind)
         acts[f"{kind}_at"] = event and event.occurred_at

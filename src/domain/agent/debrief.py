@@ -60,7 +60,7 @@ def channel_facts(channel: Channel) -> dict[str, Any]:
     return {name: times.get(name, getattr(channel, name)) for name in names}
 
 
-def conclude_debrief(answer: Mapping[str, Any], material: Material) -> Conclusion:
+def conclude_debrief(answer: Mapping[str, object], material: Material) -> Conclusion:
     """Return the conclusion of a model's answer."""
     debrief = DebriefAnswer.model_validate(dict(answer))
     return Conclusion(debrief.choice.value, debrief.confidence, debrief.reasoning)

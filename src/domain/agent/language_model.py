@@ -396,5 +396,5 @@ class ListAtRiskResults(ListQuery):
         )
 
     @classmethod
-    def page_form(cls, item: type[Any] | None) -> Any:
+    def page_form(cls, item: type[object] | None) -> Any:
         return AtRiskResults

@@ -196,7 +196,7 @@ def evolve(calibration: Calibration, event: CalibrationRevisionAppended | Calibr
             assert_never(event)
 
 
-def with_changed_revision(calibration: Calibration, revision_id: UUID | None, **values: Any) -> tuple[Revision, ...]:
+def with_changed_revision(calibration: Calibration, revision_id: UUID | None, **values: object) -> tuple[Revision, ...]:
     """Return the revisions of a calibration, one of them with these values."""
     return tuple(copy_with(one, **values) if one.revision_id == revision_id else one for one in calibration.revisions)
 
@@ -278,7 +278,7 @@ class DefineCalibration(Creation):
         ]
 
 
-def identity_key(target_id: UUID, quantity: CalibrationQuantity, operating_point: Mapping[str, Any]) -> str:
+def identity_key(target_id: UUID, quantity: CalibrationQuantity, operating_point: Mapping[str, object]) -> str:
     """Return the key under which two calibrations count as the same; 25 keV is 25.0 keV, in any order of keys."""
     return f"{target_id}/{quantity}/{content_hash(operating_point)}"
 

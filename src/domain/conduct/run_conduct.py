@@ -78,7 +78,7 @@ def phases_left(run: Run) -> Reads[list[ListedPhase]]:
     return [phase for phase in opening.phases if found[phase.procedure_id].status is DEFINED]
 
 
-def mismatch(reason: str, detail: str, procedure: Procedure, **facts: Any) -> RunPhaseMismatchError:
+def mismatch(reason: str, detail: str, procedure: Procedure, **facts: object) -> RunPhaseMismatchError:
     """Return the refusal of a phase."""
     return RunPhaseMismatchError(detail, reason=reason, facts={"procedure_id": str(procedure.id), **facts})
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
 from pydantic import Field
@@ -212,7 +212,7 @@ def spent_budget(
 
 
 def advice_given(
-    events: Sequence[Any], conduct_id: UUID, iteration_index: int, *, within: bool
+    events: Sequence[object], conduct_id: UUID, iteration_index: int, *, within: bool
 ) -> procedures.ProcedureAdvised | None:
     """Return the advice on a pass: where to measure or, `within` the pass, what follows it.
 

@@ -278,7 +278,7 @@ def state_in(rows: Sequence[StepRow], *, current: bool) -> StepState:
 def facts_in(rows: Sequence[StepRow]) -> dict[str, Any]:
     """Return what the rows of a step say about it, as it is shown."""
     begun = [row for row in rows if row.mark == Mark.IN_FLIGHT]
-    facts: dict[str, Any] = {"attempt_count": len(begun)}
+    facts: dict[str, object] = {"attempt_count": len(begun)}
     if rows:
         facts |= {"conduct_id": rows[0].conduct_id, "started_at": min((row.recorded_at for row in begun), default=None)}
     for row in sorted(rows, key=lambda row: row.mark == Mark.DEPOSIT):

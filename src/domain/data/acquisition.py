@@ -128,8 +128,8 @@ def acquisition_record(
     dataset_id: UUID,
     capture: Capture,
     captured_at: datetime,
-    settings: Mapping[str, Any],
-    evidence: Mapping[str, Any],
+    settings: Mapping[str, object],
+    evidence: Mapping[str, object],
     call: Call,
 ) -> Outcome:
     """Return what records an acquisition, or refuse values or an asset that cannot be right."""
@@ -158,14 +158,14 @@ def refuse_other_asset(capture: Capture) -> None:
         raise AcquisitionCannotRecordWithoutCapturingError(detail, reason="not_capturing")
 
 
-def _check_particulars(given: Mapping[str, Any], refusal: type[Refusal]) -> None:
+def _check_particulars(given: Mapping[str, object], refusal: type[Refusal]) -> None:
     if _depth(given) > MAX_DEPTH:
         raise refusal(f"It is nested more than {MAX_DEPTH} levels deep; flatten it.", reason="too_deep")
     if not writable(given):
         raise refusal("It holds a character that cannot be stored; leave control characters out.", reason="unwritable")
 
 
-def _depth(value: Any) -> int:
+def _depth(value: object) -> int:
     """Return how many levels of objects and lists a value has."""
     level, found = [value], 0
     while level := [part for part in level if isinstance(part, dict | list)]:

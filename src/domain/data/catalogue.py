@@ -139,7 +139,7 @@ def origin_metadata(shown: CataloguedDataset) -> dict[str, Any]:
         "media_type": dataset.encoding.media_type,
         "checksum": f"{dataset.checksum.algorithm}:{dataset.checksum.value}",
     }
-    metadata: dict[str, Any] = {name: str(value) for name, value in known.items() if value is not None}
+    metadata: dict[str, object] = {name: str(value) for name, value in known.items() if value is not None}
     metadata["results_may_rest_on_it"] = (
         dataset.status is DatasetStatus.REGISTERED and dataset.intent is DatasetIntent.PRODUCTION
     )

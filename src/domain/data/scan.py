@@ -228,7 +228,7 @@ def evidence_of(description: ScanDescription, captured_at_source: str) -> dict[s
     }
 
 
-def already_ingested(**facts: Any) -> DatasetAlreadyIngestedError:
+def already_ingested(**facts: object) -> DatasetAlreadyIngestedError:
     """Return the refusal of bytes that are a dataset already."""
     detail = "A file with these bytes was ingested already; use its dataset, or discard that one first."
     return DatasetAlreadyIngestedError(detail, reason="already_ingested", facts=facts)

@@ -257,7 +257,7 @@ def check_slot_names(blueprint: BlueprintCommand, children: dict[UUID, Assembly]
         raise contradiction("slot_name_conflict", detail, slot_names=twice)
 
 
-def contradiction(reason: str, detail: str, **facts: Any) -> InvalidAssemblyError:
+def contradiction(reason: str, detail: str, **facts: object) -> InvalidAssemblyError:
     """Return the refusal of a blueprint that contradicts itself."""
     return InvalidAssemblyError(detail, reason=reason, facts=facts)
 
@@ -302,7 +302,7 @@ def blueprint_hash(blueprint: BlueprintCommand, references: BlueprintReferences)
     )
 
 
-def _in_canonical_order(values: Iterable[Any]) -> list[Any]:
+def _in_canonical_order(values: Iterable[object]) -> list[Any]:
     """Return a set as a list in the order of the canonical forms."""
     return sorted(values, key=canonical_json)
 

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, Strict
@@ -183,7 +183,7 @@ class RegisterFrame(JudgedCreation[Frame | None]):
             check_measured(self.supersedes.transform)
 
 
-def misfit(reason: str, detail: str, **facts: Any) -> InvalidFramePlacementError:
+def misfit(reason: str, detail: str, **facts: object) -> InvalidFramePlacementError:
     """Return the refusal of a placement."""
     return InvalidFramePlacementError(detail, reason=reason, facts=facts)
 

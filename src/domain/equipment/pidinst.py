@@ -271,6 +271,6 @@ class ExternalIdAssignment(Command):
             )
         return (yield from ask(IdentifierPort.mint, self.external_id_scheme, suffix, citation_of(record)))
 
-    def decide(self, holder: Any, call: Call, minted: MintedIdentifier) -> Outcome:
+    def decide(self, holder: object, call: Call, minted: MintedIdentifier) -> Outcome:
         assigned = self.assignment(external_id_scheme=minted.scheme, external_id=minted.value)
         return [assigned, Answer(assigned.model_dump(mode="json"))]

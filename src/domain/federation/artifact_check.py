@@ -287,7 +287,7 @@ def fits_catalog(revision: PublishedRevisionForm) -> bool:
     return b"\\u0000" not in canonical_json([revision.operating_point, revision.value])
 
 
-def unknown_form(envelope: Mapping[str, Any], permit: Permit) -> CheckReason | None:
+def unknown_form(envelope: Mapping[str, object], permit: Permit) -> CheckReason | None:
     """Return why nobody here can read an artifact of this form, or None."""
     assert isinstance(permit.terms, InboundTerms), "an inbound permit has inbound terms"
     signature = envelope.get("signature_envelope")
@@ -309,7 +309,7 @@ def read_object(document: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def is_canonical_json(value: Any, document: bytes) -> bool:
+def is_canonical_json(value: object, document: bytes) -> bool:
     """Return whether these bytes are the one canonical form of a value."""
     try:
         return canonical_json(value) == document

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, assert_never
+from typing import Annotated, ClassVar, Literal, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -292,7 +292,7 @@ def check_terms(terms: OutboundTerms | InboundTerms) -> None:
             assert_never(terms)
 
 
-def check_named(name: str, members: Iterable[Any]) -> None:
+def check_named(name: str, members: Iterable[object]) -> None:
     """Refuse an empty set: a permit has no wildcard."""
     if not members:
         detail = f"{name} is empty and there is no wildcard; name what the permit covers."

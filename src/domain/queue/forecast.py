@@ -134,7 +134,7 @@ def ask_plan(report: GateReport, target: ConductPlan, call: Call) -> Reads[tuple
         return frozenset(), []
     report.ask_all(run_start.GATES, RUN, start)
     try:
-        parameters: Mapping[str, Any] = run_start.effective_parameters(start)
+        parameters: Mapping[str, object] = run_start.effective_parameters(start)
     except Refusal:
         return start.plan.asset_ids, []
     asset_ids, expansions = start.plan.asset_ids, []
@@ -162,7 +162,7 @@ def ask_recipe(report: GateReport, target: ConductRecipe, call: Call) -> Reads[t
     return asset_ids, [(target, steps)]
 
 
-def expand(what: RecipeConduct, parameters: Mapping[str, Any]) -> Reads[Expansion]:
+def expand(what: RecipeConduct, parameters: Mapping[str, object]) -> Reads[Expansion]:
     """Return the steps that a procedure would be registered with; refuse what its registration would refuse."""
     recipe = yield from require(Recipe, what.recipe_id)
     capability = yield from require(Capability, recipe.capability_id)

@@ -91,7 +91,7 @@ class Method(Template):
         return {} if revision is None else self.units_by_revision[revision]
 
     def merged_parameters(
-        self, stored: Mapping[str, Any], revision: int | None, patch: Mapping[str, Any], refusal: type[Refusal]
+        self, stored: Mapping[str, object], revision: int | None, patch: Mapping[str, object], refusal: type[Refusal]
     ) -> tuple[dict[str, Any], bool]:
         """Return parameters stored under a revision of the schema after a patch, and whether anything changed."""
         return merged_parameters(stored, patch, self.units_at(revision), self.parameters_schema, refusal)

@@ -145,9 +145,9 @@ def candidates_for(affordances: Sequence[Affordance], asset_ids: IdSet) -> Reads
 
 def rows_of(query: ListQuery, *conditions: Where) -> Reads[list[Any]]:
     """Return every row of a list, read page by page."""
-    rows: list[Any] = []
+    rows: list[object] = []
     while True:
-        page: Page[Any] = yield Rows(query.summary, query, (*query.where(), *conditions))
+        page: Page[object] = yield Rows(query.summary, query, (*query.where(), *conditions))
         rows += page.items
         if page.next_cursor is None:
             return rows

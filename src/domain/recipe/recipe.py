@@ -207,7 +207,7 @@ class VersionRecipe(ChosenOptions, JudgedVerb[Recipe, Capability]):
         return [RecipeVersioned(version_tag=self.version_tag, **content, **dict(chosen))]
 
 
-def read_content(steps: Sequence[Any], closing_steps: Sequence[Any], capability: Capability) -> dict[str, Any]:
+def read_content(steps: Sequence[object], closing_steps: Sequence[object], capability: Capability) -> dict[str, Any]:
     """Return the two lists as steps; refuse them where they are empty, misshapen or inconsistent."""
     if not steps:
         raise EmptyRecipeStepsError("The recipe has no steps; give at least one.")

@@ -63,12 +63,12 @@ RESERVED: dict[str, type[Sentinel]] = {
 }
 
 
-def reserved_key(value: Any) -> str | None:
+def reserved_key(value: object) -> str | None:
     """Return the reserved key of an object, or None."""
     return next((key for key in RESERVED if key in value), None) if isinstance(value, Mapping) else None
 
 
-def literal(value: Any, depth: int = 0) -> Any:
+def literal(value: object, depth: int = 0) -> Any:
     """Return the value as immutable plain data; raise a fault where it is no JSON or holds a reserved key."""
     match value:
         case None | bool() | str():
@@ -110,7 +110,7 @@ class Operand:
     words: str
     types: tuple[type, ...]
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: pydantic.GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: pydantic.GetCoreSchemaHandler) -> CoreSchema:
         sentinels = tuple(part for part in get_args(source) if isinstance(part, type) and issubclass(part, Sentinel))
         return core_schema.no_info_before_validator_function(lambda value: self.read(value, sentinels), handler(source))
 
@@ -137,7 +137,7 @@ def read_sentinel(value: Mapping[str, Any], sentinel: type[Sentinel]) -> Sentine
         raise PydanticCustomError("malformed_sentinel", words, {"sentinel": sentinel.__name__}) from None
 
 
-def _no_sentinel_itself(members: Any) -> Any:
+def _no_sentinel_itself(members: object) -> Any:
     if (key := reserved_key(members)) is not None:
         raise misplaced_sentinel(RESERVED[key])
     return members
@@ -232,7 +232,7 @@ class Verification(Value):
     timeout: Annotated[Timeout | None, Field(exclude_if=lambda timeout: timeout is None)] = None
 
 
-def _verify_tag(value: Any) -> str:
+def _verify_tag(value: object) -> str:
     is_object = isinstance(value, Verification) or (isinstance(value, Mapping) and reserved_key(value) is None)
     return "judged" if is_object else "flag"
 

@@ -27,7 +27,7 @@ def marks(field: FieldInfo, kind: type[M]) -> list[M]:
     found = [mark for mark in field.metadata if isinstance(mark, kind)]
     pending = [field.annotation]
     while pending:
-        annotation: Any = pending.pop()
+        annotation: object = pending.pop()
         found += [mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, kind)]
         pending += getattr(annotation, "__args__", ())
     return found
@@ -42,7 +42,7 @@ def text_refusals(model: type[BaseModel]) -> Iterator[type[Refusal]]:
             yield from text_refusals(nested)
 
 
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def models_in(annotation: object) -> Iterator[type[BaseModel]]:
     """Yield the models an annotation names."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation

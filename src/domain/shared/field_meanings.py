@@ -112,7 +112,7 @@ def written_meaning(model: str, field: str) -> str | None:
     return None
 
 
-def _describe_property(name: str, schema: Any, model: str | None) -> Any:
+def _describe_property(name: str, schema: object, model: str | None) -> Any:
     if not isinstance(schema, dict) or "description" in schema:
         return schema
     options = [option for key in ("anyOf", "oneOf") for option in schema.get(key, ())]

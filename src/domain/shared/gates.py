@@ -32,7 +32,7 @@ class GateFinding:
     detail: str
     facts: Mapping[str, Any]
 
-    def refusal(self, total: type[Refusal], partial: type[Refusal], **facts: Any) -> Refusal:
+    def refusal(self, total: type[Refusal], partial: type[Refusal], **facts: object) -> Refusal:
         """Return the refusal by the caller's class for the one case or the other, with further facts."""
         return (total if self.total else partial)(self.detail, reason=self.reason, facts={**self.facts, **facts})
 

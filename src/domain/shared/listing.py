@@ -73,7 +73,7 @@ class Summary(AnswerForm):
         return cls(**{name: state.id if name == id_column else getattr(state, name) for name in cls.model_fields})
 
     @classmethod
-    def of_row(cls, names: Sequence[str], row: Sequence[Any]) -> Self:
+    def of_row(cls, names: Sequence[str], row: Sequence[object]) -> Self:
         """Return a row as the store keeps it, unchecked. Lists are long: this is `model_construct` without its look at every
         field of every row."""
         made = cls.__new__(cls)
@@ -206,7 +206,7 @@ class ListQuery(NamesOnRequest[Page[Listed]]):
         yield
 
     @classmethod
-    def page_form(cls, item: type[Any] | None) -> Any:
+    def page_form(cls, item: type[object] | None) -> Any:
         """Return the form of this list's answer."""
         return Page[item or cls.summary.item_form()]  # type: ignore[misc]
 

@@ -71,7 +71,7 @@ class SteeringAxis(Value):
         """The ends of the interval; an axis of choices has none."""
         return None if self.lower is None or self.upper is None else (self.lower, self.upper)
 
-    def admits(self, value: Any) -> bool:
+    def admits(self, value: object) -> bool:
         """Return whether a coordinate lies on this axis."""
         if isinstance(value, bool):
             return False
@@ -167,7 +167,7 @@ def check_advice(advice: SteeringAdvice, space: SteeringSpace) -> None:
         raise malformed_advice(f"The point lies outside the space on {', '.join(outside)}.", "outside_space", axes=outside)
 
 
-def malformed_advice(detail: str, reason: str, **facts: Any) -> DecideAdviceMalformedError:
+def malformed_advice(detail: str, reason: str, **facts: object) -> DecideAdviceMalformedError:
     """Return the refusal of advice."""
     return DecideAdviceMalformedError(detail, reason=reason, facts=facts)
 

@@ -101,7 +101,7 @@ def lasting_events(would: Iterable[WouldRecord], again: Iterable[WouldRecord]) -
     return common([one.model_dump(mode="json") for one in would], [one.model_dump(mode="json") for one in again])
 
 
-def common(one: Any, other: Any) -> Any:
+def common(one: object, other: object) -> Any:
     """Return what two pieces of plain data have in common; where they differ, NEW."""
     match one, other:
         case dict(), dict() if one.keys() == other.keys():
@@ -130,7 +130,7 @@ def event_differences(kept: Sequence[WouldRecord], now: ProposalBasis) -> Iterat
         yield from value_differences(event_type, was["payload"], is_now["payload"])
 
 
-def value_differences(place: str, was: Any, now: Any) -> Iterator[Difference]:
+def value_differences(place: str, was: object, now: object) -> Iterator[Difference]:
     """Yield where two pieces of plain data differ; NEW differs from nothing."""
     match was, now:
         case _, str() if now == NEW:
@@ -155,7 +155,7 @@ def stream_differences(kept: Iterable[StreamVersion], now: Iterable[StreamVersio
             yield Difference(place=place, was=was.get((stream, id)), now=is_now.get((stream, id)))
 
 
-def bounded_value(value: Any) -> Any:
+def bounded_value(value: object) -> Any:
     """Return a value that is not too long to be shown; of a longer one, its beginning as text."""
     text = json.dumps(value, ensure_ascii=False)
     return value if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

@@ -113,10 +113,10 @@ class WaitingItem(Value):
 
 def rows_where(query: type[ListQuery], *where: Where) -> Reads[list[Any]]:
     """Return every row of a list that meets these conditions."""
-    rows: list[Any] = []
+    rows: list[object] = []
     cursor: str | None = None
     while True:
-        page: Page[Any] = yield Rows(query.summary, query(limit=PAGE, cursor=cursor), where)
+        page: Page[object] = yield Rows(query.summary, query(limit=PAGE, cursor=cursor), where)
         rows += page.items
         if (cursor := page.next_cursor) is None:
             return rows

@@ -104,7 +104,7 @@ def answer_schema(space: steering.SteeringSpace) -> dict[str, Any]:
     return _closed_object(properties)
 
 
-def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:
+def _closed_object(properties: dict[str, object]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 

@@ -104,7 +104,7 @@ class CodeFingerprints:
     def __init__(self) -> None:
         self._definitions: dict[CodePlace, tuple[str, list[CodePlace]]] = {}
 
-    def digest(self, *roots: Any) -> str:
+    def digest(self, *roots: object) -> str:
         reached: dict[CodePlace, str] = {}
         waiting = [place for root in roots for place in _places_of(root)]
         while waiting:

@@ -275,7 +275,7 @@ def record_adapter(record: type[Record]) -> TypeAdapter[Any]:
     return TypeAdapter(record)
 
 
-def scrub_statement(record: type[Record], where: Mapping[str, Any]) -> Statement | None:
+def scrub_statement(record: type[Record], where: Mapping[str, object]) -> Statement | None:
     """Return what blanks rows before their deletion, so that no committed row version holds their text; None if no text."""
     texts = {
         column.name: "''" if column.type is str else "NULL"
@@ -288,7 +288,7 @@ def scrub_statement(record: type[Record], where: Mapping[str, Any]) -> Statement
     return f"UPDATE {record.relation} SET {changes} {_where(where)}", list(where.values())
 
 
-def _where(values: Mapping[str, Any]) -> str:
+def _where(values: Mapping[str, object]) -> str:
     return f"WHERE {' AND '.join(f'{name} = %s' for name in values)}"
 
 
@@ -323,13 +323,13 @@ def page_statement(summary: type[Summary], query: ListQuery, where: Sequence[Whe
     return sql, [*values, query.limit + 1], shown
 
 
-def record_test(name: str, wanted: Any) -> str:
+def record_test(name: str, wanted: object) -> str:
     """Return the condition on a column of a mutable relation: equality, any of a tuple, or a part of a text."""
     equality = "{} = ANY(%s)" if isinstance(wanted, tuple) else "{} = %s"
     return (PART if isinstance(wanted, TextPart) else equality).format(name)
 
 
-def record_value(wanted: Any) -> Any:
+def record_value(wanted: object) -> Any:
     """Return the value of such a condition."""
     match wanted:
         case TextPart(text):

@@ -125,7 +125,7 @@ def _is_nxtomo(file: Hdf5File, name: str) -> bool:
         return False  # a link to elsewhere is no entry of this file
 
 
-def _angles(file: Hdf5File, path: str, entry: Any = None) -> Numbers:
+def _angles(file: Hdf5File, path: str, entry: object = None) -> Numbers:
     """Return angles in degrees; those without a unit are in degrees already."""
 
     def read() -> Numbers | None:
@@ -156,10 +156,12 @@ def _angle_facts(angles: Numbers) -> dict[str, Any]:
     }
 
 
-def _quantities(file: Hdf5File, entry: Any = None, **wanted: tuple[str, str]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def _quantities(
+    file: Hdf5File, entry: object = None, **wanted: tuple[str, str]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return the positive quantities among these that the file has together with their unit, and the names of those that it
     has in another way."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     unclear = []
     for name, (path, unit) in wanted.items():
         try:

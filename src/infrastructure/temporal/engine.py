@@ -64,7 +64,7 @@ class PayloadTooLargeError(Exception):
 class BoundedPayloadConverter(PydanticPayloadConverter):
     """Checks the size of every payload, in both directions, in clients and workers."""
 
-    def to_payloads(self, values: Sequence[Any]) -> list[Payload]:
+    def to_payloads(self, values: Sequence[object]) -> list[Payload]:
         payloads = super().to_payloads(values)
         check_sizes(payloads, [type(value) for value in values])
         return payloads

@@ -68,8 +68,8 @@ def python_line(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
 
 def core_line(record: logging.LogRecord) -> tuple[str, dict[str, Any]] | None:
     """Return event and fields of a record of the SDK's native part: a nondeterministic workflow, or a server error."""
-    fields: dict[str, Any] = record.temporal_log.fields  # type: ignore[attr-defined]
-    known: dict[str, Any] = {name: fields[name] for name in ("run_id", "workflow_id", "error") if name in fields}
+    fields: dict[str, object] = record.temporal_log.fields  # type: ignore[attr-defined]
+    known: dict[str, object] = {name: fields[name] for name in ("run_id", "workflow_id", "error") if name in fields}
     if record.msg != "Failing workflow task":
         return "engine_message", {**known, "message": record.msg}
     failure = str(fields.get("failure", ""))
