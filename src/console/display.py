@@ -143,7 +143,7 @@ class Display:
             look_of(state), sign_of(state), words_of(state)
         )
 
-    def link(self, aggregate: str | Aggregate[Any], id: Any, name: Any = None) -> Markup:
+    def link(self, aggregate: str | Aggregate, id: Any, name: Any = None) -> Markup:
         """Return a link to the page of a thing, by its name where that is known."""
         if not id:
             return Markup('<span class="none">none</span>')
@@ -197,7 +197,7 @@ class Display:
         return self.link(aggregate, id, known) if aggregate else Markup("<code>{}</code>").format(id)
 
 
-def href_of(aggregate: str | Aggregate[Any], id: Any) -> str:
+def href_of(aggregate: str | Aggregate, id: Any) -> str:
     """Return the address of a thing's page."""
     kind = REGISTRY.aggregates[aggregate] if isinstance(aggregate, str) else aggregate
     return f"/console{kind.path}/{id}"

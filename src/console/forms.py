@@ -95,9 +95,7 @@ class FormReader:
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     last_values: Mapping[str, Any] = field(default_factory=dict)
 
-    def fields(
-        self, schema: Schema, typed: Typed, owner: Aggregate[Any] | None, hidden: Iterable[str] = ()
-    ) -> list[FormField]:
+    def fields(self, schema: Schema, typed: Typed, owner: Aggregate | None, hidden: Iterable[str] = ()) -> list[FormField]:
         """Return the fields of an object's schema, those that are required first."""
         refuse_too_many_rows(typed)
         schema, _ = self.resolve(schema)
@@ -123,7 +121,7 @@ class FormReader:
                 return {**schema, **own}, nullable
 
     def _field(
-        self, name: str, place: str, schema: Schema, required: bool, typed: Typed, owner: Aggregate[Any] | None
+        self, name: str, place: str, schema: Schema, required: bool, typed: Typed, owner: Aggregate | None
     ) -> FormField:
         schema, nullable = self.resolve(schema)
         known = place not in typed and "default" in schema and isinstance(schema["default"], int | float | str)
@@ -183,7 +181,7 @@ class FormReader:
                 return "area" if schema.get("maxLength", 0) > LONG_TEXT else "text"
         return "json"
 
-    def _of_type(self, shown: FormField, schema: Schema, typed: Typed, owner: Aggregate[Any] | None) -> FormField:
+    def _of_type(self, shown: FormField, schema: Schema, typed: Typed, owner: Aggregate | None) -> FormField:
         place, kind = shown.place, self.kind(schema)
         match kind:
             case "constant":
@@ -262,9 +260,7 @@ class FormReader:
                 return tag, one
         return next(iter(tagged.items()))
 
-    def _object_fields(
-        self, place: str, schema: Schema, typed: Typed, owner: Aggregate[Any] | None
-    ) -> tuple[FormField, ...]:
+    def _object_fields(self, place: str, schema: Schema, typed: Typed, owner: Aggregate | None) -> tuple[FormField, ...]:
         required = set(schema.get("required", ()))
         names = sorted(schema["properties"], key=lambda name: name not in required)
         return tuple(
@@ -283,7 +279,7 @@ class FormReader:
         return {}
 
     def _alternative_fields(
-        self, shown: FormField, tagged: Mapping[str, Schema], typed: Typed, owner: Aggregate[Any] | None
+        self, shown: FormField, tagged: Mapping[str, Schema], typed: Typed, owner: Aggregate | None
     ) -> FormField:
         options = tuple(Option(tag, words_of(tag)) for tag in tagged)
         chosen = typed.get(f"{shown.place}.{SHOW}", "")

@@ -107,11 +107,11 @@ class PageQueries:
 
     async def ask(self, query: type[Query[A]], target: UUID | str | None = None, **fields: object) -> A:
         """Return the answer to a query, as it is declared."""
-        return (await self._asked(query, target, fields)).answer
+        return (await self._load_answer(query, target, fields)).answer
 
     async def show(self, query: type[Query[A]], target: UUID | str | None = None, **fields: object) -> Shown:
         """Return the answer to a query as plain data, with the names of what it refers to: what templates show."""
-        shown: Shown = plain_answer((await self._asked(query, target, fields)).shown)
+        shown: Shown = plain_answer((await self._load_answer(query, target, fields)).shown)
         return shown
 
     async def show_if_permitted(
@@ -131,7 +131,9 @@ class PageQueries:
         """Return the answer about one thing as plain data, or None where there is none or the person may not see it."""
         return await unless_missing(self.show(query, target, **fields)) if self.may(query) else None
 
-    async def _asked(self, query: type[Query[A]], target: UUID | str | None, fields: Mapping[str, object]) -> ShownAnswer[A]:
+    async def _load_answer(
+        self, query: type[Query[A]], target: UUID | str | None, fields: Mapping[str, object]
+    ) -> ShownAnswer[A]:
         self.require([query.operation])
         target_id = uuid_from(str(target), "path", query.operation.target or "id") if target is not None else None
         request = self._input(query, fields)

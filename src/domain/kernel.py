@@ -47,7 +47,7 @@ SYSTEM_CONDUIT = UUID(int=0x10)  # The conduit every call goes through.
 class State:
     """The state of one aggregate: the fold of its stream."""
 
-    aggregate: ClassVar["Aggregate[Any]"]
+    aggregate: ClassVar["Aggregate"]
     id: UUID
     created_at: datetime
 
@@ -103,7 +103,7 @@ class Event(BaseModel):
         @property
         def caller_surface_id(self) -> UUID | None: ...
 
-    aggregate: ClassVar["Aggregate[Any]"]
+    aggregate: ClassVar["Aggregate"]
     schema_version: ClassVar[int] = 1  # The version of the payload that this class writes.
     upcasters: ClassVar[Mapping[int, Upcaster]] = {}  # From each older version, the function to the next one.
     leads_to: ClassVar[Enum | None] = None  # The status, where it changes nothing else; `evolve` folds other events.
@@ -115,7 +115,7 @@ class Event(BaseModel):
 
     def __init_subclass__(
         cls,
-        of: "Aggregate[Any] | None" = None,
+        of: "Aggregate | None" = None,
         version: int = 1,
         upcasters: Mapping[int, Upcaster] | None = None,
         leads_to: Enum | None = None,
@@ -320,11 +320,13 @@ if TYPE_CHECKING:
 
 else:
 
-    class Answered:
-        """What is answered, as a type: of no account when it runs."""
+    class TypesOnly:
+        """Takes parameters that only type checkers read."""
 
         def __class_getitem__(cls, _):
             return cls
+
+    Answered = TypesOnly
 
 
 class Query(Answered[Answer], Value):

@@ -103,7 +103,7 @@ def argument_entries(operation: Operation) -> Iterator[tuple[str, dict[str, Any]
             )
 
 
-def named_kind(aggregate: Aggregate[Any] | None) -> str | None:
+def named_kind(aggregate: Aggregate | None) -> str | None:
     """Return the name of an aggregate whose things have names."""
     return aggregate.name if aggregate is not None and name_field(aggregate) is not None else None
 
@@ -116,7 +116,7 @@ def wanted_text(schema: Mapping[str, Any]) -> Literal["always", "or null", ""]:
     return "or null" if options and all(one.get("type") == "null" or wanted_text(one) for one in options) else ""
 
 
-def aggregate_entry(aggregate: Aggregate[Any]) -> dict[str, Any]:
+def aggregate_entry(aggregate: Aggregate) -> dict[str, Any]:
     """Return what the client has to know of a kind of thing."""
     return members_said(
         label=aggregate.label,
@@ -130,7 +130,7 @@ def aggregate_entry(aggregate: Aggregate[Any]) -> dict[str, Any]:
     )
 
 
-def collection_name(aggregate: Aggregate[Any]) -> str:
+def collection_name(aggregate: Aggregate) -> str:
     """Return the name of all things of a kind, which is the last part of their path."""
     return aggregate.path.rsplit("/", 1)[-1].replace("-", "_")
 
@@ -140,18 +140,18 @@ def is_list(operation: Operation) -> bool:
     return issubclass(operation.input, ListQuery) and operation.target is None
 
 
-def verbs_of(aggregate: Aggregate[Any]) -> list[Operation]:
+def verbs_of(aggregate: Aggregate) -> list[Operation]:
     """Return the operations on one thing by their names."""
     return sorted((one for one in aggregate.operations if one.target == aggregate.id_name), key=lambda one: one.name)
 
 
-def makers_of(aggregate: Aggregate[Any]) -> list[Operation]:
+def makers_of(aggregate: Aggregate) -> list[Operation]:
     """Return the operations on all things of a kind, apart from its lists, by their names."""
     own = (one for one in aggregate.operations if one.target is None and not issubclass(one.input, ListQuery))
     return sorted(own, key=lambda one: one.name)
 
 
-def short_name(operation: Operation, aggregate: Aggregate[Any]) -> str:
+def short_name(operation: Operation, aggregate: Aggregate) -> str:
     """Return the name of an operation without that of its aggregate; `return_subject` is `return_`."""
     name = operation.name.replace(f"_{snake_case(aggregate.name)}", "", 1)
     return f"{name}_" if iskeyword(name) else name

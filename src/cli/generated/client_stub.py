@@ -251,7 +251,7 @@ def method(name: str, parameters: str, returns: str, meaning: str, *, awaited: b
         yield f"    {head} {name}(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ..."
 
 
-def thing_class(aggregate: Aggregate[Any], prefix: str) -> Iterator[str]:
+def thing_class(aggregate: Aggregate, prefix: str) -> Iterator[str]:
     """Yield the class of one kind of thing: its verbs, and what it can do besides."""
     yield f"class {prefix}{aggregate.name}Thing({prefix}Thing):"
     yield f'    """One {aggregate.label}, named by its name or id."""'
@@ -268,7 +268,7 @@ def thing_class(aggregate: Aggregate[Any], prefix: str) -> Iterator[str]:
         yield '        """Watch its latest conduct to its end: yields typed frames, and draws a bar."""'
 
 
-def collection_class(aggregate: Aggregate[Any], prefix: str) -> Iterator[str]:
+def collection_class(aggregate: Aggregate, prefix: str) -> Iterator[str]:
     """Yield the class of all things of one kind: how they are made, found and listed."""
     thing = f"{prefix}{aggregate.name}Thing"
     yield f"class {prefix}{aggregate.name}Collection:"
@@ -295,7 +295,7 @@ def client_class(stub: Stub, prefix: str) -> Iterator[str]:
             yield from method(operation.name, *typed, awaited=bool(prefix), tried=tried)
 
 
-def aggregates() -> list[Aggregate[Any]]:
+def aggregates() -> list[Aggregate]:
     """Return every kind of thing by its name."""
     return [one for _, one in sorted(REGISTRY.aggregates.items())]
 

@@ -41,27 +41,27 @@ async def load_kinds(queries: PageQueries) -> Context:
     return {"contexts": {name: sorted(rows, key=lambda row: row["label"]) for name, rows in sorted(contexts.items())}}
 
 
-def listing_of(aggregate: Aggregate[Any]) -> Operation | None:
+def listing_of(aggregate: Aggregate) -> Operation | None:
     """Return the operation that lists the things of an aggregate."""
     return next((one for one in aggregate.operations if one.path == aggregate.path and one.method == "GET"), None)
 
 
-def getting_of(aggregate: Aggregate[Any]) -> Operation | None:
+def getting_of(aggregate: Aggregate) -> Operation | None:
     """Return the operation that gets one thing of an aggregate."""
     return REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
 
 
-def history_of(aggregate: Aggregate[Any]) -> Operation:
+def history_of(aggregate: Aggregate) -> Operation:
     """Return the operation that reads the events of one thing."""
     return next(one for one in aggregate.operations if one.path == f"{aggregate.path}/{{{aggregate.id_name}}}/history")
 
 
-def plural_label(aggregate: Aggregate[Any]) -> str:
+def plural_label(aggregate: Aggregate) -> str:
     """Return what the things of an aggregate are called together."""
     return aggregate.path.rsplit("/", 1)[-1].replace("-", " ")
 
 
-def columns_of(aggregate: Aggregate[Any], items: list[Mapping[str, Any]]) -> list[str]:
+def columns_of(aggregate: Aggregate, items: list[Mapping[str, Any]]) -> list[str]:
     """Return the columns of a list that are worth a place: its name, its state, what else is short, and its time."""
     if not items:
         return []
@@ -80,7 +80,7 @@ def columns_of(aggregate: Aggregate[Any], items: list[Mapping[str, Any]]) -> lis
     return [*chosen, *told[: MOST_COLUMNS - len(chosen) - 1], *times[:1]]
 
 
-def list_page(aggregate: Aggregate[Any], listing: Operation) -> ConsolePage:
+def list_page(aggregate: Aggregate, listing: Operation) -> ConsolePage:
     """Declare the page that lists the things of an aggregate."""
     title = words_of(plural_label(aggregate))
     menu = MenuGroup.RECORD if aggregate.name in MENU else None
@@ -110,13 +110,13 @@ def list_page(aggregate: Aggregate[Any], listing: Operation) -> ConsolePage:
     return made
 
 
-def states_of(aggregate: Aggregate[Any]) -> list[str]:
+def states_of(aggregate: Aggregate) -> list[str]:
     """Return the states that a thing of an aggregate may be in; none where it has no such axis."""
     declared = get_type_hints(aggregate.state).get(aggregate.axis)
     return [str(one.value) for one in declared] if isinstance(declared, type) and issubclass(declared, Enum) else []
 
 
-def thing_page(aggregate: Aggregate[Any], getting: Operation, path: str) -> ConsolePage:
+def thing_page(aggregate: Aggregate, getting: Operation, path: str) -> ConsolePage:
     """Declare the page of one thing: everything on record about it, and its verbs."""
     title, query = words_of(aggregate.label), getting.input
     made = page(path, title, f"One {aggregate.label}: what is on record about it, and its verbs.", template="thing.html")
@@ -130,7 +130,7 @@ def thing_page(aggregate: Aggregate[Any], getting: Operation, path: str) -> Cons
     return made
 
 
-def namer(aggregate: Aggregate[Any], getting: Operation) -> Any:
+def namer(aggregate: Aggregate, getting: Operation) -> Any:
     """Return the function that says what a page of this aggregate is about."""
 
     async def name(queries: PageQueries) -> str:
@@ -140,7 +140,7 @@ def namer(aggregate: Aggregate[Any], getting: Operation) -> Any:
     return name
 
 
-def thing_context(aggregate: Aggregate[Any], view: Mapping[str, Any], queries: PageQueries) -> Context:
+def thing_context(aggregate: Aggregate, view: Mapping[str, Any], queries: PageQueries) -> Context:
     """Return what the page of a thing shows besides its fields: its name, state, verbs and history."""
     hidden = {aggregate.id_name, "id", name_field(aggregate), aggregate.axis}
     beside = {name for name in view if f"{name}_id" in view or f"{name.removesuffix('s')}_ids" in view}
@@ -162,7 +162,7 @@ def label_key(name: str) -> str:
     return name.removesuffix("_name") if name.endswith("_by_name") else name
 
 
-def history_page(aggregate: Aggregate[Any], getting: Operation) -> ConsolePage:
+def history_page(aggregate: Aggregate, getting: Operation) -> ConsolePage:
     """Declare the page of a thing's history: its events, and the state it had after any of them."""
     reading = history_of(aggregate)
     path = f"{aggregate.path}/{{{aggregate.id_name}}}/history"

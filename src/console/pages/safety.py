@@ -47,7 +47,7 @@ form = page(
 )
 
 
-def verbs_of_people(aggregate: Aggregate[Any], view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def verbs_of_people(aggregate: Aggregate, view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
     """Return the verbs of a thing; those that only machines give say so."""
     buttons = verbs_of(aggregate, view, queries)
     return sorted(
