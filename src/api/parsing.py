@@ -39,7 +39,7 @@ def from_json(model: type[M], body: bytes, place: str = "body", path: Mapping[st
         raise RequestValidationError.of(error, place) from None
 
 
-def with_path_fields(content: object, path: Mapping[str, str]) -> dict[str, Any]:
+def with_path_fields(content: object, path: Mapping[str, str]) -> dict[str, object]:
     """Return the members of a body and the fields of the path; raise where the body names one of those."""
     if not isinstance(content, dict):
         raise RequestValidationError.at("body", msg="Input should be an object", type="model_type")
@@ -140,7 +140,7 @@ class RepeatedKeyError(Exception):
     """An object of JSON text names a key twice."""
 
 
-def distinct_members(members: list[tuple[str, object]]) -> dict[str, Any]:
+def distinct_members(members: list[tuple[str, object]]) -> dict[str, object]:
     """Return the object of these members; raise where two have the same key."""
     content = dict(members)
     if len(content) != len(members):

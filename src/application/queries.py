@@ -146,7 +146,7 @@ def event_envelope(row: EventRow, texts: bool, names: Names) -> dict[str, Any]:
     return row._asdict() | current | {"principal_name": names[row.principal_id, row.surface_id]}
 
 
-def feed_envelope(row: EventRow, texts: bool, names: Names) -> dict[str, Any]:
+def feed_envelope(row: EventRow, texts: bool, names: Names) -> dict[str, object]:
     """Return an event as the feed shows it: where it holds a list of steps, the address of the whole event stands."""
     envelope = event_envelope(row, texts, names)
     return envelope | {"payload": without_steps(envelope["payload"], address_of(row))}
@@ -158,7 +158,7 @@ def address_of(row: EventRow) -> str:
     return f"{path}/{row.stream_id}/history?limit=1&cursor={encode_cursor(row.version - 1)}"
 
 
-def without_steps(part: object, address: str) -> Any:
+def without_steps(part: object, address: str) -> object:
     """Return a part of a payload with each list of steps replaced by their number and an address that shows them."""
     match part:
         case dict():
@@ -207,7 +207,7 @@ def bookmark_in(cursor: str | None, order: Order) -> Bookmark | None:
     return Bookmark(*numbers_in(encode_cursor(*place), 2, 2**63))
 
 
-def bounded_items(items: Sequence[dict[str, object]], rows: Sequence[EventRow], max_bytes: int) -> list[dict[str, Any]]:
+def bounded_items(items: Sequence[dict[str, object]], rows: Sequence[EventRow], max_bytes: int) -> list[dict[str, object]]:
     """Return the first events that fit into so many bytes; where one alone does not, its payload is an address instead."""
     shown: list[dict[str, object]] = []
     size = 0

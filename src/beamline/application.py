@@ -148,7 +148,7 @@ def command_key(operation: OperationEntry, content: object) -> str:
     return f"file-{content_hash([operation.name, content])}"
 
 
-def plain_ids(arguments: object) -> Any:
+def plain_ids(arguments: object) -> object:
     """Return arguments as JSON data, for a key; a time of issue is left out."""
     match arguments:
         case Mapping():

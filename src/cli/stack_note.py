@@ -4,7 +4,6 @@ import fcntl
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 NOTE = "stack.json"
 
@@ -24,7 +23,7 @@ def stack_address(data_dir: Path, name: str) -> str | None:
     return address if isinstance(address, str) else None
 
 
-def read_note(data_dir: Path) -> dict[str, Any]:
+def read_note(data_dir: Path) -> dict[str, object]:
     """Return the note of a running stack; that of a killed one, whose lock nobody holds, is ignored."""
     try:
         with (data_dir / "owner.lock").open() as lock:

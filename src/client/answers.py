@@ -80,7 +80,7 @@ def read_value(kind: Kind, value: object, *, keep_others: bool = False) -> Any:
     return value
 
 
-def read_scalar(kind: str, value: object) -> Any:
+def read_scalar(kind: str, value: object) -> object:
     """Return an id or a time; what is none is left as it came."""
     try:
         return SCALARS[kind](value)
@@ -88,7 +88,7 @@ def read_scalar(kind: str, value: object) -> Any:
         return value
 
 
-def read_form(name: str, value: object, keep_others: bool) -> Any:
+def read_form(name: str, value: object, keep_others: bool) -> object:
     """Return an object as the form of this name; what is no object is left as it came."""
     if not isinstance(value, dict):
         return value

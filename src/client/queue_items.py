@@ -126,7 +126,7 @@ def bindings_in(value: object) -> Iterator[str]:
                 parts += (one for one in items if type(one) in NESTED)
 
 
-def queue_item(item: RowItem, rows: RowTargets, subject_id: UUID | None) -> dict[str, Any]:
+def queue_item(item: RowItem, rows: RowTargets, subject_id: UUID | None) -> dict[str, object]:
     """Return a row as an item of add_queue_items; what is conducted has the title for its name."""
     target = {**rows.target, "name": item.title, rows.parameters_field: dict(item.parameters)}
     if subject_id is not None:

@@ -296,7 +296,7 @@ def sheet_rows(name: str, content: bytes) -> Iterator[SheetRow]:
             return  # the heading and more rows than are taken: the rest is not read
 
 
-def first_sheet(name: str, content: bytes, *, data_only: bool) -> Iterator[tuple[Any, ...]]:
+def first_sheet(name: str, content: bytes, *, data_only: bool) -> Iterator[tuple[object, ...]]:
     """Return the rows of the first sheet that is not hidden, as values or as formulas."""
     from openpyxl import load_workbook
 

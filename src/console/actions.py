@@ -161,7 +161,7 @@ class CommandForms:
         shown = reader.fields(schema, typed, operation.aggregate, hidden)
         return FilledForm(operation, typed.get(operation.target or ""), typed, shown)
 
-    def _arguments(self, form: FilledForm, typed: Mapping[str, str]) -> dict[str, Any]:
+    def _arguments(self, form: FilledForm, typed: Mapping[str, str]) -> dict[str, object]:
         operation = form.operation
         arguments: dict[str, object] = read_fields(form.fields, typed, self._console.zone)
         arguments |= {name: typed[name] for name in carried_fields(operation) if name in typed}
@@ -276,7 +276,7 @@ def label_with_state(name: str, axis: str, item: Mapping[str, object]) -> str:
     return f"{name} ({words_of(state)})" if state else name
 
 
-async def subject_of(form: FilledForm, queries: PageQueries) -> dict[str, Any] | None:
+async def subject_of(form: FilledForm, queries: PageQueries) -> dict[str, object] | None:
     """Return the thing that a command is about, and which part of it: names and page, as far as the person may see it."""
     operation, target = form.operation, form.target
     aggregate = operation.aggregate

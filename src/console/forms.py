@@ -14,6 +14,7 @@ from uuid_utils.compat import uuid7
 
 from baton.api.errors import RequestValidationError
 from baton.console.display import words_of
+from baton.console.page_queries import Shown
 from baton.console.units import parse_quantity
 from baton.domain.kernel import Aggregate
 from baton.domain.registry import Operation
@@ -93,7 +94,7 @@ class FormReader:
     components: Mapping[str, Schema]
     zone: ZoneInfo
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    last_values: Mapping[str, Any] = field(default_factory=dict)
+    last_values: Shown = field(default_factory=dict)
 
     def fields(self, schema: Schema, typed: Typed, owner: Aggregate | None, hidden: Iterable[str] = ()) -> list[FormField]:
         """Return the fields of an object's schema, those that are required first."""
@@ -239,7 +240,7 @@ class FormReader:
                 return {place: json.dumps(value, ensure_ascii=False)}
         return {place: plain_text(value)}
 
-    def _typed_members(self, schema: Schema, value: Mapping[str, Any], place: str) -> dict[str, str]:
+    def _typed_members(self, schema: Schema, value: Shown, place: str) -> dict[str, str]:
         known = schema.get("properties", {})
         parts = {name: (known[name], part) for name, part in value.items() if name in known}
         found: dict[str, str] = {}
@@ -247,7 +248,7 @@ class FormReader:
             found |= self.type_in(form, part, f"{place}.{name}" if place else name)
         return found
 
-    def _chosen_alternative(self, schema: Schema, value: Mapping[str, Any]) -> tuple[str, Schema]:
+    def _chosen_alternative(self, schema: Schema, value: Shown) -> tuple[str, Schema]:
         """Return the alternative that a value is of."""
         tagged = self.alternatives(schema)
         if "discriminator" in schema:
@@ -408,7 +409,7 @@ class FieldFaults(ValueError):
         self.faults = faults
 
 
-def read_fields(fields: Sequence[FormField], typed: Typed, zone: ZoneInfo) -> dict[str, Any]:
+def read_fields(fields: Sequence[FormField], typed: Typed, zone: ZoneInfo) -> dict[str, object]:
     """Return what was typed into these fields as JSON; fields that were left empty are left out."""
     faults: dict[str, str] = {}
     found = {one.name: value for one in fields if (value := read_field(one, typed, zone, faults)) is not MISSING}
@@ -476,7 +477,7 @@ def number_in(text: str, shown: FormField) -> int | float:
     return int(number) if number == int(number) and abs(number) < 2**53 else number
 
 
-def declared_value(text: str, shown: FormField) -> Any:
+def declared_value(text: str, shown: FormField) -> object:
     """Return the value that an option stands for; a text that is none of them stays what it is, and is refused as such."""
     return next((value for value in shown.values if str(value) == text), text)
 
@@ -487,7 +488,7 @@ def instant_in(text: str, zone: ZoneInfo) -> str:
     return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def errors_by_place(problem: Mapping[str, Any], fields: Sequence[FormField]) -> dict[str, list[str]]:
+def errors_by_place(problem: Shown, fields: Sequence[FormField]) -> dict[str, list[str]]:
     """Return what a refusal says of single fields, by their places; what belongs to none is said of the form."""
     found: dict[str, list[str]] = {}
     places = {one.place for one in flatten(fields)}

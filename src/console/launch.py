@@ -17,7 +17,7 @@ from baton.console.display import href_of
 from baton.console.forms import Schema
 from baton.console.judgement import ClosedGate, Judgement, Remedy, closed_gate, gate_words, missing_grants
 from baton.console.launch_form import PHASE, Errors, GivenLaunch, LaunchShape, closed_by_fields, errors_of
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.domain.kernel import NeededPermissions
 from baton.domain.shared.refusals import Refusal
 from baton.domain.start.registration import RegisterProcedureFromRecipe
@@ -78,9 +78,9 @@ def lacking_grants(launch: Launchable, queries: PageQueries) -> tuple[str, ...]:
 class PlanLaunch:
     """A plan with its method, and the recipes that realise what it is for."""
 
-    plan: Mapping[str, Any]
-    method: Mapping[str, Any]
-    recipes: Sequence[Mapping[str, Any]]
+    plan: Shown
+    method: Shown
+    recipes: Sequence[Shown]
 
     @cached_property
     def shape(self) -> LaunchShape:
@@ -98,7 +98,7 @@ class PlanLaunch:
     def needs(self) -> NeededPermissions:
         return StartLaunch(plan_id=self.plan["plan_id"]).needs()
 
-    def overrides(self, parameters: Mapping[str, object]) -> dict[str, Any]:
+    def overrides(self, parameters: Mapping[str, object]) -> dict[str, object]:
         """Return the parameters that differ from the plan's own; all, where those were written under another schema."""
         defaults = self.plan["default_parameters"]
         if self.plan["parameters_schema_revision"] != self.method["parameters_schema_revision"]:
@@ -166,8 +166,8 @@ class PlanLaunch:
 class RecipeLaunch:
     """A recipe with the capability that it realises."""
 
-    recipe: Mapping[str, Any]
-    capability: Mapping[str, Any]
+    recipe: Shown
+    capability: Shown
 
     @cached_property
     def shape(self) -> LaunchShape:
@@ -225,7 +225,7 @@ class RecipeLaunch:
         options = {"procedure_kind" if name == "kind" else name: value for name, value in given.options.items()}
         return {**options, "recipe_id": self.recipe["recipe_id"], "bindings": dict(given.parameters)}
 
-    def address(self, launched: Mapping[str, Any]) -> str:
+    def address(self, launched: Shown) -> str:
         return href_of("Procedure", launched["procedure_ids"][0])
 
 

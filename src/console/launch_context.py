@@ -15,7 +15,7 @@ from baton.console.judgement import Judgement, name_of
 from baton.console.launch import Launchable, PlanLaunch, RecipeLaunch, is_proposed
 from baton.console.launch_form import PARAMETERS, GivenLaunch, launch_form, read_launch, timed_name, typed_launch
 from baton.console.page import Context
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.queueing import CHOSEN, load_item, load_queueing, typed_values
 from baton.domain.conduct.procedure_views import GetProcedure
 from baton.domain.contexts import REGISTRY
@@ -25,7 +25,7 @@ from baton.domain.run.run_views import GetRun
 from baton.domain.subject.subject import IN_PLACE, ListSubjects
 from baton.domain.target.start_launch import kind_of
 
-Row = Mapping[str, Any]
+Row = Shown
 RECENT, SEARCHED = 5, 50
 KEPT = ("name", "subject_id", "campaign_id", "raid", "external_refs", "pinned_calibration_ids")
 """What a run that is started again with changes has as the earlier one had it, besides its parameters and phases."""
@@ -118,7 +118,7 @@ async def procedures_of(queries: PageQueries, launch: RecipeLaunch) -> list[Row]
     return alone[:RECENT]
 
 
-async def last_procedure(queries: PageQueries, launch: RecipeLaunch) -> tuple[Row | None, Mapping[str, Any]]:
+async def last_procedure(queries: PageQueries, launch: RecipeLaunch) -> tuple[Row | None, Mapping[str, object]]:
     """Return the newest procedure of a recipe, and what was bound for it as far as its history may be read."""
     found = await procedures_of(queries, launch)
     if not found:

@@ -22,6 +22,7 @@ from baton.console.forms import (
     read_field,
 )
 from baton.console.judgement import ClosedGate, Remedy
+from baton.console.page_queries import Shown
 from baton.domain.registry import Operation
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import check_values, is_closed
@@ -43,8 +44,8 @@ class LaunchShape:
     hidden: tuple[str, ...]  # its fields that are not typed
     front: tuple[str, ...]  # its fields that are always shown
     parameters: Schema | None
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # the parameters that count where none are typed
-    recipes: Sequence[Mapping[str, Any]] = ()  # those that phases are chosen from
+    defaults: Shown = field(default_factory=dict)  # the parameters that count where none are typed
+    recipes: Sequence[Shown] = ()  # those that phases are chosen from
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class LaunchForm:
 class GivenLaunch:
     """What was typed into the form of a launch, and what of it cannot be read."""
 
-    options: Mapping[str, Any]
-    parameters: Mapping[str, Any]
+    options: Shown
+    parameters: Shown
     phases: tuple[str, ...]
     faults: Errors
     places: frozenset[str]  # of every field of the form
@@ -95,7 +96,7 @@ def launch_fields(shape: LaunchShape, typed: Typed, zone: ZoneInfo, **options: A
     return FormReader(schema.get("$defs", {}), zone, **options).fields(schema, typed, shape.operation.aggregate)
 
 
-def typed_launch(shape: LaunchShape, values: Mapping[str, Any], phases: Sequence[str], zone: ZoneInfo) -> dict[str, str]:
+def typed_launch(shape: LaunchShape, values: Shown, phases: Sequence[str], zone: ZoneInfo) -> dict[str, str]:
     """Return what would be typed for these values; parameters that nothing declares stand together as JSON."""
     schema = launch_schema(shape)
     known = schema["properties"].get(PARAMETERS, {}).get("properties", {})
@@ -104,7 +105,7 @@ def typed_launch(shape: LaunchShape, values: Mapping[str, Any], phases: Sequence
     return {**typed, **{f"{PHASE}.{number}": recipe_id for number, recipe_id in enumerate(phases)}}
 
 
-def launch_form(shape: LaunchShape, typed: Typed, zone: ZoneInfo, errors: Errors, last: Mapping[str, Any]) -> LaunchForm:
+def launch_form(shape: LaunchShape, typed: Typed, zone: ZoneInfo, errors: Errors, last: Shown) -> LaunchForm:
     """Return the form of a launch with what was typed, what is wrong with it, and the values of the last time."""
     last_values = {**last, **{f"{PARAMETERS}.{name}": value for name, value in last.get(PARAMETERS, {}).items()}}
     fields = {one.name: one for one in launch_fields(shape, typed, zone, errors=errors, last_values=last_values)}

@@ -11,14 +11,14 @@ from baton.console.forms import Option
 from baton.console.in_process import entry_of
 from baton.console.launch import Launchable, PlanLaunch, RecipeLaunch
 from baton.console.launch_form import PARAMETERS, GivenLaunch
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.domain.queue.items import AHEAD
 from baton.domain.queue.queue import ACTIVE, HELD, AddQueueItems, EditQueueItem
 from baton.domain.queue.views import GetQueue, ListQueues
 from baton.domain.start.run_start import RunRequest
 from baton.domain.target.targets import COUNT
 
-Row = Mapping[str, Any]
+Row = Shown
 QUEUE, ITEM = "queue", "item"  # the parameters of an address that name a queue, and an item that is changed
 CHOSEN = "_queue"
 MOST_QUEUES = 20
@@ -73,7 +73,7 @@ def find_waiting(queue: Row | None, item_id: str) -> Row | None:
     return next((one for one in items if one["item_id"] == item_id and one["status"] in AHEAD), None)
 
 
-def typed_values(target: Row, defaults: Row) -> dict[str, Any]:
+def typed_values(target: Row, defaults: Row) -> dict[str, object]:
     """Return the values of a form that would make this target; the defaults are those of its plan."""
     if target["kind"] == "ConductPlan":
         options = {name: target[name] for name in RunRequest.model_fields if target[name]}

@@ -130,7 +130,7 @@ class ConsoleShell:
         )
 
 
-def halt_addresses(page: ConsolePage, queries: PageQueries) -> dict[str, Any]:
+def halt_addresses(page: ConsolePage, queries: PageQueries) -> dict[str, object]:
     """Return the addresses of the halt bar's three buttons: about the page's own thing, or everything that is live; and
     whether the one that asks nothing further becomes a proposal."""
     kind = page.halts

@@ -230,7 +230,7 @@ def place_of(row: Activity) -> StepPlace:
     return StepPlace.model_validate(row, from_attributes=True)
 
 
-def writes_of(row: Activity, outcome: Activity | None) -> list[tuple[str, Any, bool]]:
+def writes_of(row: Activity, outcome: Activity | None) -> list[tuple[str, object, bool]]:
     """Return the writes of a row, each with whether it was confirmed; `outcome` is that of its step."""
     payload = row.payload
     if row.mark == Mark.OUTCOME and row.step_kind == StepKind.ACTION:
@@ -248,7 +248,7 @@ def writes_of(row: Activity, outcome: Activity | None) -> list[tuple[str, Any, b
     return [(payload["address"], ledger.tried_value(payload), False)]
 
 
-def reading_after(row: Activity) -> dict[str, Any] | None:
+def reading_after(row: Activity) -> dict[str, object] | None:
     """Return what was read after a setpoint was written, with the address where that is another one."""
     if "post_reading" not in row.payload:
         return None

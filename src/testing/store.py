@@ -398,7 +398,7 @@ def _holder(claim: KeyClaim) -> tuple[UUID, str, UUID]:
     return claim.principal_id, claim.key, claim.surface_id
 
 
-def _row_key(record: Record) -> tuple[Any, ...]:
+def _row_key(record: Record) -> tuple[object, ...]:
     return (record.relation, *(getattr(record, name) for name in record.key))
 
 

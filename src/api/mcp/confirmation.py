@@ -74,7 +74,7 @@ def can_ask(context: Context) -> bool:
     return asking is not None and (asking.form is not None or asking.url is None)
 
 
-def approval_arguments(params: CallToolRequestParams) -> Mapping[str, Any] | None:
+def approval_arguments(params: CallToolRequestParams) -> Mapping[str, object] | None:
     """Return the arguments of an approval, called by its own name or through another tool; None for any other call."""
     arguments = params.arguments or {}
     if params.name == APPROVING.name:

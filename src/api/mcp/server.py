@@ -142,8 +142,8 @@ def with_protocol_errors(
 ) -> Callable[[Callable[[Context, Any], Awaitable[Any]]], Callable[[Context, Any], Any]]:
     """Return a decorator of handlers: a refusal becomes an error of the protocol that carries the body REST gives it."""
 
-    def decorate(handler: Callable[[Context, object], Awaitable[object]]) -> Callable[[Context, Any], Any]:
-        async def handle(context: Context, params: object) -> Any:
+    def decorate(handler: Callable[[Context, object], Awaitable[object]]) -> Callable[[Context, object], object]:
+        async def handle(context: Context, params: object) -> object:
             try:
                 return await handler(context, params)
             except MCPError:

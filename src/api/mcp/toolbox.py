@@ -132,7 +132,7 @@ class Toolbox:
 
     async def _resolve(
         self, name: str, arguments: Mapping[str, object], caller: Caller
-    ) -> tuple[Operation, Mapping[str, Any]]:
+    ) -> tuple[Operation, Mapping[str, object]]:
         """Return the operation of a call and its own arguments."""
         if name != CALL.name:
             return self._operations[name], arguments

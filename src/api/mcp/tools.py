@@ -85,7 +85,7 @@ def input_schema(operation: Operation) -> dict[str, Any]:
     return slim_schema(form)
 
 
-def model_schema(model: type[BaseModel]) -> dict[str, Any]:
+def model_schema(model: type[BaseModel]) -> dict[str, object]:
     """Return the self-contained schema of a model's fields."""
     return slim_schema(full_schema(model))
 

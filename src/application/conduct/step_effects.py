@@ -287,12 +287,12 @@ async def read_unit(control: Control, address: str, edge: UnitEdge) -> Reading:
     return reading
 
 
-def converted_field(value: object, unit: str | None) -> dict[str, Any]:
+def converted_field(value: object, unit: str | None) -> dict[str, object]:
     """Return what a row says of a value in its other unit."""
     return {"converted": {"value": plain(value), "unit": plain(unit)}}
 
 
-def repeats_of(control: FencedControl) -> dict[str, Any]:
+def repeats_of(control: FencedControl) -> dict[str, object]:
     """Return how often something was asked again because this process stood still, if it was."""
     return {"repeats": control.repeats} if control.repeats else {}
 
@@ -355,7 +355,7 @@ async def stop_job(compute: Compute, job_id: str) -> None:
         await compute.await_terminal_state(job_id)
 
 
-def job_document(step: steps.RecipeComputeStep, job: JobSpec) -> Mapping[str, Any]:
+def job_document(step: steps.RecipeComputeStep, job: JobSpec) -> Mapping[str, object]:
     """Return what the rows of a program say, with the references that its inputs and parameters came from."""
     inputs = {str(index): uri.output_name for index, uri in enumerate(step.input_uris) if isinstance(uri, OutputRef)}
     parameters = {name: found for name, value in step.parameters.items() if (found := reference_field(value))}
@@ -364,7 +364,7 @@ def job_document(step: steps.RecipeComputeStep, job: JobSpec) -> Mapping[str, An
     return {**says, "parameters": plain(job.parameters), **refs}
 
 
-def reading_document(reading: Reading) -> dict[str, Any]:
+def reading_document(reading: Reading) -> dict[str, object]:
     """Return a reading as a row holds it."""
     return {
         "value": plain(reading.value),

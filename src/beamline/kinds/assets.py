@@ -154,7 +154,7 @@ class AssetSection(Kind[AssetEntry]):
         for verb in MOVES.get((old, wanted), ()):
             yield Update(verb, {}, shown_change("lifecycle", old, wanted))
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "decommission_asset", {}
 
 

@@ -86,7 +86,7 @@ class EnclosureSection(Kind[EnclosureEntry]):
     def creation(self, entry: EnclosureEntry) -> tuple[str, dict[str, Any]]:
         return "register_enclosure", {"name": entry.name, "facility_code": entry.facility}
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "decommission_enclosure", {"reason": REASON}
 
 
@@ -170,7 +170,7 @@ class FamilySection(Kind[FamilyEntry]):
         """Return whether the file names another version than there is."""
         return self.asks(new, "version") and new.version != old.version
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "deprecate_family", {"reason": REASON}
 
 
@@ -220,7 +220,7 @@ class ModelSection(Kind[VendorModelEntry]):
                 for one in removed
             )
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "deprecate_model", {"reason": REASON}
 
 
@@ -283,7 +283,7 @@ class AssemblySection(Kind[AssemblyEntry]):
         ]
         yield from self.new_version(old, new, "version_assembly", self.blueprint(old, new), changed)
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "deprecate_assembly", {"reason": REASON}
 
 
@@ -323,5 +323,5 @@ class SupplySection(Kind[SupplyEntry]):
         else:
             yield Update(self.VERBS[new.status], {"reason": new.reason or REASON}, change)
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "deregister_supply", {"reason": REASON}

@@ -163,7 +163,7 @@ class Kind(ReferredKind[E]):
         None for a thing that is made by this very plan."""
         yield from ()
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]] | None:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]] | None:
         """Return the command that retires a thing, or None where a file never does."""
         return None
 
@@ -251,7 +251,7 @@ def plain(value: object) -> Any:
     return to_jsonable_python(value)
 
 
-def comparable(value: object, ordered: bool = False) -> Any:
+def comparable(value: object, ordered: bool = False) -> object:
     """Return a form that is equal for values that mean the same; the order of a list counts only where that is said."""
     data = plain(value)
     if isinstance(data, list) and not ordered:

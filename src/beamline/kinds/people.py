@@ -146,7 +146,7 @@ class AgentSection(Kind[AgentEntry]):
                 reason = {"reason": REASON} if verb == "suspend_agent" else {}
                 yield Update(verb, reason, shown_change("status", before, new.status))
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]] | None:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]] | None:
         return None if thing.id in SEEDED_AGENT_IDS else ("deprecate_agent", {"reason": REASON})
 
 
@@ -176,7 +176,7 @@ class GroupSection(Kind[GroupEntry]):
             yield from (Update("remove_group_member", member(one), f"member {one} no longer") for one in removed)
             yield from (Update("add_group_member", member(one), f"member {one}") for one in added)
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "retire_group", {"reason": REASON}
 
 
@@ -264,13 +264,13 @@ def approval_entry(approval: Any, names: Names) -> ApprovalEntry:
     return ApprovalEntry(**named, expires_after=approval.expires_after)
 
 
-def approval_fields(entry: ApprovalEntry) -> dict[str, Any]:
+def approval_fields(entry: ApprovalEntry) -> dict[str, object]:
     """Return an approval as the command names it."""
     named = {"principals": [principal(one) for one in entry.principals], "groups": refs("groups", entry.groups)}
     return {**named, "expires_after": entry.expires_after}
 
 
-def comparable_approval(entry: ApprovalEntry | None) -> Any:
+def comparable_approval(entry: ApprovalEntry | None) -> object:
     """Return an approval in a form that is equal where it means the same."""
     return None if entry is None else (sorted(entry.principals), sorted(entry.groups), entry.expires_after)
 
@@ -339,18 +339,18 @@ class ScheduleSection(Kind[ScheduleEntry]):
             verb, reason = ("hold_schedule", {"reason": REASON}) if held else ("resume_schedule", {})
             yield Update(verb, reason, shown_change("status", old.status, new.status))
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "retire_schedule", {"reason": REASON}
 
 
-def conduct_fields(target: ScheduledRecipe) -> dict[str, Any]:
+def conduct_fields(target: ScheduledRecipe) -> dict[str, object]:
     """Return how a recipe is conducted, as the command names it."""
     own = {"name": target.name, "procedure_kind": target.procedure_kind, "bindings": plain(target.bindings)}
     places = {"recipe_id": Ref("recipes", target.recipe), "target_asset_ids": refs("assets", target.assets)}
     return {**places, **own, **given(conduct=plain(target.conduct))}
 
 
-def comparable_target(target: ScheduledRecipe | ScheduledRun) -> Any:
+def comparable_target(target: ScheduledRecipe | ScheduledRun) -> object:
     """Return a target with all defaults of its conducts filled in."""
     if isinstance(target, ScheduledRun):
         return target.plan, target.name, plain(target.override_parameters), [comparable_target(one) for one in target.phases]

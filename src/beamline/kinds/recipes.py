@@ -79,7 +79,7 @@ class CapabilitySection(Kind[CapabilityEntry]):
         changed = changes_of(self, old, new, self.CONTENT)
         yield from self.new_version(old, new, "version_capability", self.contract(old, new), changed)
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "deprecate_capability", {"reason": REASON}
 
 
@@ -145,7 +145,7 @@ class MethodSection(Kind[MethodEntry]):
             schema = {"parameters_schema": new.parameters_schema} if changed else {}
             yield from self.new_version(old, new, "version_method", schema, changed)
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "deprecate_method", {"reason": REASON}
 
 
@@ -175,7 +175,7 @@ class PracticeSection(Kind[PracticeEntry]):
         yield from self.fixed_fields(old, new, ("method", "site", "families"), NO_VERB)
         yield from self.new_version(old, new, "version_practice", {}, [])
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "deprecate_practice", {"reason": REASON}
 
 
@@ -282,7 +282,7 @@ class PlanSection(Kind[PlanEntry]):
         sentence = shown_change("data_registration", old.data_registration, wanted)
         return Update("set_plan_data_registration", {"data_registration": registration}, sentence)
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "deprecate_plan", {"reason": REASON}
 
 
@@ -332,5 +332,5 @@ class RecipeSection(Kind[RecipeEntry]):
         changed = changes_of(self, old, new, self.CONTENT)
         yield from self.new_version(old, new, "version_recipe", self.content(old, new), changed)
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]]:
         return "deprecate_recipe", {"reason": REASON}

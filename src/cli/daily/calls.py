@@ -161,7 +161,7 @@ def parse_arguments(operation: "OperationEntry", arguments: Sequence[str]) -> di
     return fields
 
 
-def parse_value(text: str, wanted_text: str = "") -> Any:
+def parse_value(text: str, wanted_text: str = "") -> object:
     """Return a value as its field wants it: text as it stands, anything else as JSON; @FILE is what the file holds."""
     if text.startswith("@"):
         try:

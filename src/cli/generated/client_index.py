@@ -48,7 +48,7 @@ CONTAINERS = {tuple: "tuple", list: "list", set: "set", frozenset: "set"}
 Kind = str | list[Any] | None  # of a value: None is as JSON has it, a text is a scalar or a form, a list a container
 
 
-def index_document() -> dict[str, Any]:
+def index_document() -> dict[str, object]:
     """Return the whole index."""
     return {
         "operations": {one.name: operation_entry(one) for one in REGISTRY},
@@ -87,7 +87,7 @@ def operation_entry(operation: Operation) -> dict[str, Any]:
     )
 
 
-def argument_entries(operation: Operation) -> Iterator[tuple[str, dict[str, Any]]]:
+def argument_entries(operation: Operation) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield the arguments of an operation by their names, those of its path that are fields among them."""
     schemas = operation.input.model_json_schema().get("properties", {})
     for field, info in operation.input.model_fields.items():
@@ -188,7 +188,7 @@ def single_kind(form: object) -> Kind:
     raise TypeError(f"the client cannot read {form}")
 
 
-def form_entries() -> dict[str, Any]:
+def form_entries() -> dict[str, object]:
     """Return every form of an answer, and those inside of them, by their names."""
     entries: dict[str, object] = {}
     waiting = [one for operation in REGISTRY for form in answer_forms(operation) for one in forms_in(form)]
@@ -204,7 +204,7 @@ def form_entries() -> dict[str, Any]:
     return dict(sorted(entries.items()))
 
 
-def form_entry(form: object) -> dict[str, Any]:
+def form_entry(form: object) -> dict[str, object]:
     """Return the fields of a form: how each is read, what it is where it is left out, and which tell it from others."""
     fields = form_fields(form)
     return members_said(
@@ -215,7 +215,7 @@ def form_entry(form: object) -> dict[str, Any]:
     )
 
 
-def only_value(form: object) -> Any:
+def only_value(form: object) -> object:
     """Return the only value that a field may have; None where it may have others."""
     literal = bare_type(form)
     if typing.get_origin(literal) is not Literal:
@@ -239,7 +239,7 @@ def is_refusal(one: object) -> bool:
     return isinstance(one, type) and issubclass(one, Refusal) and one.__name__.endswith("Error")
 
 
-def refusal_entry(declared: list[type[Refusal]]) -> dict[str, Any]:
+def refusal_entry(declared: list[type[Refusal]]) -> dict[str, object]:
     """Return what there is to say of a refusal; contexts may share its code."""
     first = declared[0]
     sources = [source for one in declared if (source := refusal_source(one)) is not None]

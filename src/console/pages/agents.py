@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from baton.console.page import Context, MenuGroup, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.pages.approvals import DECIDING, describe_all, list_open, proposal_ids
 from baton.console.pages.waiting import resolving_verbs
 from baton.console.verbs import creations_of, form_href, verbs_of
@@ -58,7 +58,7 @@ async def load_agents(queries: PageQueries) -> Context:
     return {"agents": shown, "chosen": None, "next_cursor": listed["next_cursor"], "creations": creations}
 
 
-def ids_of(items: Sequence[Mapping[str, Any]]) -> list[str]:
+def ids_of(items: Sequence[Shown]) -> list[str]:
     """Return the ids of listed agents."""
     return [item["agent_id"] for item in items]
 
@@ -70,7 +70,7 @@ async def decisions_of(queries: PageQueries, agent_id: str, **fields: Any) -> An
 
 
 async def describe_agent(
-    queries: PageQueries, agent_id: str, decisions: Sequence[Mapping[str, Any]], explained: int = 1
+    queries: PageQueries, agent_id: str, decisions: Sequence[Shown], explained: int = 1
 ) -> dict[str, Any]:
     """Return an agent with its decisions, so many of them with their reasons, and its verbs."""
     asked = (queries.show_found(GetDecision, one["decision_id"]) for one in decisions[:explained])
@@ -98,9 +98,9 @@ def describe_model(model_ref: Mapping[str, object]) -> str:
             return f"{model_ref['model']} of {provider}{pinned}"
 
 
-def describe_decision(listed: Mapping[str, Any], whole: Mapping[str, Any] | None) -> dict[str, Any]:
+def describe_decision(listed: Shown, whole: Shown | None) -> dict[str, Any]:
     """Return a decision with its reasons and what it is about, as far as the whole of it is known."""
-    inputs: Mapping[str, Any] = (whole or {}).get("inputs") or {}
+    inputs: Shown = (whole or {}).get("inputs") or {}
     reasoning = (whole or {}).get("reasoning") or ""
     return {
         **listed,

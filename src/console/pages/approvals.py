@@ -11,7 +11,7 @@ import orjson
 from baton.console.display import words_of
 from baton.console.judgement import name_of
 from baton.console.page import Context, MenuGroup, frame_region, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.pages.people import operation_of
 from baton.console.pages.waiting import count_waiting, waiting
 from baton.console.verbs import VerbButton, form_href, verb_label, verbs_of
@@ -134,7 +134,7 @@ async def describe_proposal(queries: PageQueries, proposal_id: str) -> Context:
     }
 
 
-def title_of(view: Mapping[str, Any]) -> str:
+def title_of(view: Shown) -> str:
     """Return a proposed command in words; beside the thing that it is about, without that."""
     if (operation := operation_of(view["command_name"])) is None:
         return words_of(view["command_name"])
@@ -147,7 +147,7 @@ def shown_request(request: Mapping[str, object]) -> Context:
     return {name: value for name, value in given.items() if name_member(name) not in given}
 
 
-def describe_approvers(view: Mapping[str, Any]) -> list[str]:
+def describe_approvers(view: Shown) -> list[str]:
     """Return who may approve, as the policies name them."""
     people, groups = view.get("approvers", ()), view.get("approver_groups", ())
     named = [one["name"] for one in people if one["name"]] + [f"the group {one['name']}" for one in groups if one["name"]]
@@ -155,7 +155,7 @@ def describe_approvers(view: Mapping[str, Any]) -> list[str]:
     return [*named, f"{unseen} {'others ' if named else ''}whom you may not see"] if unseen else named
 
 
-async def describe_target(view: Mapping[str, Any], queries: PageQueries) -> Context | None:
+async def describe_target(view: Shown, queries: PageQueries) -> Context | None:
     """Return the thing that a proposed command is about, by its name as far as the person may see it."""
     operation = operation_of(view["command_name"])
     if operation is None or operation.aggregate is None or view["target_id"] is None:
@@ -164,14 +164,14 @@ async def describe_target(view: Mapping[str, Any], queries: PageQueries) -> Cont
     return {"kind": kind, "id": view["target_id"], "name": await name_of(kind.name, view["target_id"], queries)}
 
 
-def describe_event(event: Mapping[str, Any]) -> Context:
+def describe_event(event: Shown) -> Context:
     """Return an event that would be recorded in words: its name, and what it says."""
     kind = REGISTRY.aggregates[event["stream"]].events.get(event["event_type"])
     said = ((kind.__doc__ if kind else None) or "").partition("\n")[0]
     return {"words": words_of(event["event_type"]), "said": said}
 
 
-def json_of(events: Sequence[Mapping[str, Any]], target_id: str | None) -> str:
+def json_of(events: Sequence[Shown], target_id: str | None) -> str:
     """Return events that would be recorded as JSON, without what would be another one a moment later: time and new ids."""
     kept = [{**one, "payload": {k: v for k, v in one["payload"].items() if k != "occurred_at"}} for one in events]
     text = orjson.dumps(kept, option=orjson.OPT_INDENT_2).decode()
@@ -181,14 +181,14 @@ def json_of(events: Sequence[Mapping[str, Any]], target_id: str | None) -> str:
     return text
 
 
-def describe_made(view: Mapping[str, Any]) -> list[tuple[str, str]]:
+def describe_made(view: Shown) -> list[tuple[str, str]]:
     """Return what a carried-out command made: the kinds and ids that its answer names."""
-    answer: Mapping[str, Any] = view["answer"] or {}
+    answer: Shown = view["answer"] or {}
     by_id = {aggregate.id_name: aggregate.name for aggregate in REGISTRY.aggregates.values()}
     return [(by_id[name], str(value)) for name, value in answer.items() if name in by_id and value]
 
 
-def decision_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def decision_verbs(view: Shown, queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of a proposal: its decisions, each possible or with why not, or for its proposer the withdrawal."""
     buttons = {one.name: one for one in verbs_of(Proposal.aggregate, view, queries)}
     if view["status"] != ProposalStatus.OPEN or view["approved_by"] is not None:

@@ -116,7 +116,7 @@ def asset_verbs(view: Mapping[str, object], queries: PageQueries) -> list[VerbBu
     ]
 
 
-def settings_button(view: Mapping[str, Any], queries: PageQueries) -> VerbButton:
+def settings_button(view: Shown, queries: PageQueries) -> VerbButton:
     """Return the button that leads to the settings form of an asset."""
     button = verb_button(UPDATE_SETTINGS, queries, view["lifecycle"], view["asset_id"])
     return replace(button, label="Settings", href=f"{href_of('Asset', view['asset_id'])}/settings")
@@ -154,13 +154,13 @@ async def load_place(queries: PageQueries) -> Context:
     return {"view": view, "mount": mount, "frame": frame, "placement": placement, "may_see_mounts": mounts is not None}
 
 
-def declared_values(schema: Mapping[str, Any] | None, values: Mapping[str, Any]) -> list[DeclaredValue]:
+def declared_values(schema: Shown | None, values: Shown) -> list[DeclaredValue]:
     """Return values with the units of their schema."""
     forms = (schema or {}).get("properties", {})
     return [DeclaredValue(name, value, unit_code(forms.get(name, {}))) for name, value in values.items()]
 
 
-def declared_settings(families: Iterable[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[DeclaredValue]:
+def declared_settings(families: Iterable[Shown], settings: Shown) -> list[DeclaredValue]:
     """Return every setting that the families declare, those that are set first, and what else is set."""
     forms = {
         name: form for family in families for name, form in ((family["settings_schema"] or {}).get("properties", {})).items()
@@ -170,7 +170,7 @@ def declared_settings(families: Iterable[Mapping[str, Any]], settings: Mapping[s
     return [*known, *unset]
 
 
-def placement_rows(placement: Mapping[str, object]) -> list[dict[str, Any]]:
+def placement_rows(placement: Mapping[str, object]) -> list[dict[str, object]]:
     """Return the six numbers of a pose with their tolerances and units."""
     return [
         {
@@ -205,7 +205,7 @@ async def load_around(queries: PageQueries) -> Context:
     }
 
 
-async def load_calibration(queries: PageQueries, listed: Mapping[str, Any]) -> dict[str, Any]:
+async def load_calibration(queries: PageQueries, listed: Shown) -> dict[str, Any]:
     """Return a calibration with its newest revision, and both with their units."""
     whole = await queries.show_found(GetCalibration, listed["calibration_id"])
     quantity = QUANTITIES[CalibrationQuantity(listed["quantity"])]
@@ -258,19 +258,19 @@ async def load_readings(queries: PageQueries, addresses: tuple[str, ...]) -> Lat
     return await board.read(queries, addresses) if queries.query.get("read") else None
 
 
-def identifiers_of(view: Mapping[str, Any]) -> list[str]:
+def identifiers_of(view: Shown) -> list[str]:
     """Return the names that an asset goes by in the control system."""
     return [one["value"] for one in view["alternate_identifiers"] if one["kind"] == "EPICS_PV"]
 
 
-def signal_addresses(view: Mapping[str, Any], typed: str) -> tuple[str, ...]:
+def signal_addresses(view: Shown, typed: str) -> tuple[str, ...]:
     """Return the signals that are read for an asset: those it goes by, those with limits, and those that were typed."""
     own = [one for one in identifiers_of(view) if not one.endswith((":", "."))]
     asked = [one for one in typed.replace(",", " ").split() if len(one) <= 300]
     return tuple(dict.fromkeys((*asked[:10], *own, *view["signal_limits"])))[:MAX_READ]
 
 
-def signal_row(reading: Mapping[str, Any]) -> SignalRow:
+def signal_row(reading: Shown) -> SignalRow:
     """Return a reading as it is shown: what cannot be read, is bad or stands outside its limits is marked."""
     error, quality = reading["error"], reading["quality"]
     look, word, detail = (
@@ -308,7 +308,7 @@ def value_text(value: object) -> str:
     return str(value)
 
 
-def is_outside(value: Any, limits: Iterable[Mapping[str, Any] | None]) -> bool:
+def is_outside(value: Any, limits: Iterable[Shown | None]) -> bool:
     """Return whether a number stands outside any of these limits."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
@@ -318,13 +318,13 @@ def is_outside(value: Any, limits: Iterable[Mapping[str, Any] | None]) -> bool:
     )
 
 
-def limits_text(own: Mapping[str, Any] | None, control: Mapping[str, Any] | None) -> str:
+def limits_text(own: Shown | None, control: Shown | None) -> str:
     """Return the limits of a signal: those on record, and those that the control system declares."""
     texts = [f"{range_text(one)}{mark}" for one, mark in ((own, " on record"), (control, " in the control system")) if one]
     return "; ".join(texts)
 
 
-def range_text(limits: Mapping[str, Any]) -> str:
+def range_text(limits: Shown) -> str:
     """Return limits in words."""
     low, high = limits["low"], limits["high"]
     if low is not None and high is not None:

@@ -13,7 +13,7 @@ from baton.console.display import href_of, words_of
 from baton.console.forms import MISSING, FieldFaults, FormField, FormReader, Schema, flatten, read_fields
 from baton.console.in_process import REFUSALS, InProcessClient, entry_of, problem_of
 from baton.console.page import Context, handles, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.pages.asset import UPDATE_SETTINGS, load_view, name_asset
 from baton.console.pages.equipment import equipment
 from baton.console.sessions import ConsoleSession
@@ -39,7 +39,7 @@ settings.title_from(name_asset)
 class SettingsForm:
     """The settings form of one asset, as it is filled in."""
 
-    view: Mapping[str, Any]
+    view: Shown
     schema: Schema
     fields: Sequence[FormField]
     undeclared: tuple[str, ...]
@@ -66,7 +66,7 @@ async def load_form(
     return SettingsForm(view, schema, reader.fields(schema, filled, None), undeclared)
 
 
-def joined_schema(families: Sequence[Mapping[str, Any]]) -> Schema:
+def joined_schema(families: Sequence[Shown]) -> Schema:
     """Return one schema of everything that the families declare."""
     declared = [family["settings_schema"] for family in families if family["settings_schema"]]
     properties = {name: form for one in reversed(declared) for name, form in one.get("properties", {}).items()}
@@ -76,7 +76,7 @@ def joined_schema(families: Sequence[Mapping[str, Any]]) -> Schema:
 
 def changed_settings(
     stored: Mapping[str, object], given: Mapping[str, object], fields: Sequence[FormField], restated: frozenset[str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what makes the given settings of the stored ones: a value sets, null deletes, what is the same is left out."""
     changed: dict[str, object] = {}
     for field in fields:
@@ -90,7 +90,7 @@ def changed_settings(
     return changed
 
 
-def difference(old: object, new: object) -> Any:
+def difference(old: object, new: object) -> object:
     """Return what makes one value of another in a merge: of objects, the keys that differ."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return new
@@ -109,7 +109,7 @@ async def form_context(
     queries: PageQueries,
     typed: Mapping[str, str] | None,
     errors: Mapping[str, Sequence[str]],
-    problem: Mapping[str, Any] | None = None,
+    problem: Shown | None = None,
     note: str = "",
 ) -> Context:
     """Return what the form's template shows; a refusal that is about no field stands beside the buttons."""
@@ -185,7 +185,7 @@ async def answer_form(
     return await console.page_response(request, session, settings, console.queries_of(request, session), own, status)
 
 
-def errors_of(problem: Mapping[str, Any], fields: Sequence[FormField]) -> dict[str, list[str]]:
+def errors_of(problem: Shown, fields: Sequence[FormField]) -> dict[str, list[str]]:
     """Return the sentence of a refusal by the fields that it names."""
     facts = problem.get("facts") or {}
     named = [str(facts["path"])] if "path" in facts else [str(key) for key in facts.get("keys", ())]

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from baton.console.day_picture import HOURS, MOST_MARKS, DayRow, beginning_of, day_picture
 from baton.console.display import instant_of, look_of, words_of
 from baton.console.page import Context, MenuGroup, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import VerbButton, creations_of, form_href, verbs_of
 from baton.domain.access.actor import ListActors
 from baton.domain.schedule.calendar import next_firings
@@ -64,7 +64,7 @@ async def load_day(queries: PageQueries) -> Context:
     return {"picture": day_picture(rows, begins, queries.zone, label) if rows else None, "hours": HOURS}
 
 
-def schedule_row(schedule: Mapping[str, Any], now: datetime, ends: datetime) -> DayRow:
+def schedule_row(schedule: Shown, now: datetime, ends: datetime) -> DayRow:
     """Return the row of a schedule: its firings until the picture ends."""
     status = schedule["status"]
     if status != ScheduleStatus.ACTIVE:
@@ -109,7 +109,7 @@ async def load_cards(queries: PageQueries) -> Context:
     return {"schedules": shown, "more": more, "creations": creations_of(Schedule.aggregate, queries)}
 
 
-def schedule_verbs(schedule: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def schedule_verbs(schedule: Shown, queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of a schedule; resuming one whose target has changed confirms what is shown of that."""
     buttons = verbs_of(Schedule.aggregate, schedule, queries)
     if (digest := schedule["confirmed_digest"]) is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from baton.console.conduct_verbs import conduct_verbs, unresolved_step, waits_in_check
 from baton.console.page import SECOND, Context, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.plots import NARROW, Series, line_plot
 from baton.console.step_window import SHOWN_STEPS, counts_of, pager_of, step_line, strip
 from baton.domain.access.actor import GetActor
@@ -63,13 +63,13 @@ def is_live(latest: Mapping[str, object]) -> bool:
     return latest["phase"] is not None and latest["phase"] != ConductPhase.ENDED
 
 
-def failed_step(view: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def failed_step(view: Shown) -> Shown | None:
     """Return the failure of the step at which the latest conduct ended; a hold or an end that was asked for is none."""
-    failure: Mapping[str, Any] | None = view["failure"]
+    failure: Shown | None = view["failure"]
     return None if failure is None or failure["step_index"] is None else failure
 
 
-async def load_current_step(queries: PageQueries, latest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+async def load_current_step(queries: PageQueries, latest: Shown) -> Shown | None:
     """Return the step that the live conduct is at; None where it is at none, or the person may not see it."""
     if not is_live(latest) or latest["step_index"] is None or not queries.may(ListProcedureSteps):
         return None
@@ -82,7 +82,7 @@ async def load_current_step(queries: PageQueries, latest: Mapping[str, Any]) -> 
     return step_in(await queries.show(ListProcedureSteps, id, closing=closing, first_index=index, limit=1), index)
 
 
-def step_in(answer: Mapping[str, Any], index: int) -> Mapping[str, Any] | None:
+def step_in(answer: Shown, index: int) -> Shown | None:
     """Return a step of those that were asked for."""
     return next((one for one in answer["items"] if one["step_index"] == index), None)
 
@@ -118,7 +118,7 @@ async def is_over(queries: PageQueries) -> bool:
     return view is not None and view["status"] in ENDED
 
 
-def step_list(answer: Mapping[str, Any], count: int, wanted: int, *, over: bool) -> dict[str, Any]:
+def step_list(answer: Shown, count: int, wanted: int, *, over: bool) -> dict[str, Any]:
     """Return a part of a list of steps as it is shown, with the picture of the whole."""
     items = answer["items"]
     first = items[0]["step_index"] if items else wanted
@@ -159,14 +159,14 @@ async def load_passes(queries: PageQueries) -> Context:
     }
 
 
-async def load_advisers(queries: PageQueries, items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+async def load_advisers(queries: PageQueries, items: Sequence[Shown]) -> dict[str, str]:
     """Return the names of those who advised, as far as the person may see them."""
     ids = list(dict.fromkeys(item["advised_by"] for item in items if item["advised_by"]))[-SHOWN_ADVISERS:]
     found = await asyncio.gather(*(queries.show_found(GetActor, id) for id in ids))
     return {id: actor["name"] for id, actor in zip(ids, found, strict=True) if actor is not None and actor["name"]}
 
 
-def objective_name(latest: Mapping[str, Any], steering: Mapping[str, Any] | None) -> str | None:
+def objective_name(latest: Shown, steering: Shown | None) -> str | None:
     """Return the name of what passes are judged by, where it is known."""
     if latest["measurement"] is not None:
         return str(latest["measurement"]["name"])
@@ -176,7 +176,7 @@ def objective_name(latest: Mapping[str, Any], steering: Mapping[str, Any] | None
     return None if evidence is None else evidence["objective"].get("target_measurement_name")
 
 
-def measured_in(item: Mapping[str, Any], name: str | None) -> Mapping[str, Any] | None:
+def measured_in(item: Shown, name: str | None) -> Shown | None:
     """Return what a pass measured under a name, where that is a number."""
     found = (one for one in item["measurements"] or () if one["name"] == name and is_number(one["value"]))
     return next(found, None)
@@ -187,7 +187,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def band_of(latest: Mapping[str, Any]) -> tuple[float, float] | None:
+def band_of(latest: Shown) -> tuple[float, float] | None:
     """Return the range that a loop must come into, where its result says so."""
     objective = (latest["result"] or {}).get("objective")
     if objective is None or objective["tolerance"] is None or not is_number(objective["expected"]):
@@ -195,10 +195,10 @@ def band_of(latest: Mapping[str, Any]) -> tuple[float, float] | None:
     return objective["expected"] - objective["tolerance"], objective["expected"] + objective["tolerance"]
 
 
-Measured = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+Measured = Sequence[tuple[Shown, Shown]]
 
 
-def objective_plot(measured: Measured, name: str | None, band: tuple[float, float] | None) -> Any:
+def objective_plot(measured: Measured, name: str | None, band: tuple[float, float] | None) -> object:
     """Return the plot of what each pass measured of what they are judged by; None where nothing is."""
     if not measured:
         return None
@@ -208,7 +208,7 @@ def objective_plot(measured: Measured, name: str | None, band: tuple[float, floa
     return line_plot([series], label=label, band=band, x_label="pass", dots=True, counted=True, width=NARROW)
 
 
-def points_plot(measured: Measured, name: str | None) -> Any:
+def points_plot(measured: Measured, name: str | None) -> object:
     """Return the plot of what was measured over where, for a search along one axis; None for any other."""
     axes = {axis for item, _ in measured for axis in item["point"] or ()}
     if len(axes) != 1:

@@ -173,7 +173,7 @@ async def load_dataset_copies(queries: PageQueries) -> Context:
     }
 
 
-def copied_content(view: Mapping[str, Any]) -> dict[str, Any]:
+def copied_content(view: Shown) -> dict[str, Any]:
     """Return what a copy of a dataset has in common with it, as a form is filled in with it."""
     return {
         "dataset_id": view["dataset_id"],
@@ -184,7 +184,7 @@ def copied_content(view: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def copy_row(copy: Mapping[str, Any], check: Mapping[str, Any] | None, queries: PageQueries) -> dict[str, Any]:
+def copy_row(copy: Shown, check: Shown | None, queries: PageQueries) -> dict[str, Any]:
     """Return a copy with its last check and its verbs."""
     attest = REGISTRY.operations["record_attestation"]
     button = replace(verb_button(attest, queries, None, None), label="Check its bytes", href=attest_href(copy))
@@ -290,7 +290,7 @@ async def load_citing(queries: PageQueries) -> Context:
     }
 
 
-async def load_catalogues(queries: PageQueries, dataset_id: str) -> tuple[Sequence[Mapping[str, Any]], str | None]:
+async def load_catalogues(queries: PageQueries, dataset_id: str) -> tuple[Sequence[Mapping[str, object]], str | None]:
     """Return how far each catalogue has come with a dataset, or why there is none."""
     if not queries.may(ListCatalogueEntries):
         return [], "How far catalogues have come takes the permission ListCatalogueEntries."

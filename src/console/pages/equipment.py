@@ -5,12 +5,11 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from baton.console.display import href_of, shown_status
 from baton.console.page import Context, MenuGroup, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.tree_picture import TreeAsset, TreePicture, tree_picture
 from baton.domain.caution.caution import ListCautions
 from baton.domain.conduct.procedure_views import GetProcedure
@@ -54,7 +53,7 @@ class LiveClaim:
 class TreeRow:
     """One asset of a tree, how deep it stands, and what is known about it besides."""
 
-    item: Mapping[str, Any]
+    item: Shown
     depth: int
     cautions: int
     claims: tuple[LiveClaim, ...]
@@ -90,7 +89,7 @@ class Surroundings:
     cautions: Mapping[str, int]
     claims: Mapping[str, Sequence[LiveClaim]]
 
-    def row(self, item: Mapping[str, Any], depth: int) -> TreeRow:
+    def row(self, item: Shown, depth: int) -> TreeRow:
         """Return an asset as the tree shows it."""
         id = item["asset_id"]
         return TreeRow(item, depth, self.cautions.get(id, 0), tuple(self.claims.get(id, ())))
@@ -136,12 +135,12 @@ async def load_claims(queries: PageQueries) -> dict[str, list[LiveClaim]]:
     return claims
 
 
-def items_of(answers: Iterable[Mapping[str, Any] | None]) -> list[Mapping[str, Any]]:
+def items_of(answers: Iterable[Shown | None]) -> list[Shown]:
     """Return the items of lists, where the person may read them."""
     return [item for answer in answers if answer is not None for item in answer["items"]]
 
 
-async def find_each(queries: PageQueries, query: type[Query], ids: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+async def find_each(queries: PageQueries, query: type[Query], ids: Iterable[str]) -> dict[str, Shown]:
     """Return the things with these ids that the person may see."""
     wanted = list(dict.fromkeys(ids))
     found = await asyncio.gather(*(queries.show_found(query, id) for id in wanted))
@@ -174,7 +173,7 @@ async def load_level(queries: PageQueries, root: Mapping[str, object], around: S
     return branch_of(rows, page["next_cursor"], False)
 
 
-def roots_among(items: Sequence[Mapping[str, object]], at: str | None) -> list[Mapping[str, Any]]:
+def roots_among(items: Sequence[Mapping[str, object]], at: str | None) -> list[Mapping[str, object]]:
     """Return the assets that are part of none of these, or the one that is asked for."""
     known = {one["asset_id"] for one in items}
     if at in known:
@@ -182,9 +181,9 @@ def roots_among(items: Sequence[Mapping[str, object]], at: str | None) -> list[M
     return [one for one in items if one["parent_id"] not in known]
 
 
-def rows_below(root: Mapping[str, Any], items: Sequence[Mapping[str, Any]], around: Surroundings) -> tuple[TreeRow, ...]:
+def rows_below(root: Shown, items: Sequence[Shown], around: Surroundings) -> tuple[TreeRow, ...]:
     """Return an asset and everything below it, each branch after its top."""
-    children: dict[str | None, list[Mapping[str, Any]]] = defaultdict(list)
+    children: dict[str | None, list[Shown]] = defaultdict(list)
     for one in items:
         children[one["parent_id"]].append(one)
     rows: list[TreeRow] = []
@@ -219,7 +218,7 @@ def picture_asset(row: TreeRow) -> TreeAsset:
     )
 
 
-async def load_attention(queries: PageQueries, branches: Sequence[TreeBranch]) -> list[Mapping[str, Any]]:
+async def load_attention(queries: PageQueries, branches: Sequence[TreeBranch]) -> list[Mapping[str, object]]:
     """Return the assets that need a look: of the part of the tree that is shown, or of all where only its top is."""
     if queries.query.get("at") or all(branch.is_whole for branch in branches):
         return [row.item for branch in branches for row in branch.rows if row.needs_attention]
@@ -244,7 +243,7 @@ async def load_tree(queries: PageQueries) -> Context:
     }
 
 
-async def load_ancestors(queries: PageQueries, id: str) -> list[Mapping[str, Any]]:
+async def load_ancestors(queries: PageQueries, id: str) -> list[Mapping[str, object]]:
     """Return the assets that one is part of, the outermost first."""
     tree = await queries.show(GetAssetTree, id, direction="ancestors")
     return list(reversed(tree["nodes"][1:]))

@@ -102,7 +102,7 @@ def surface_of(queries: PageQueries) -> UUID:
     return UUID(text) if is_uuid(text) else queries.caller.surface_id
 
 
-def place_name(policy: Mapping[str, Any]) -> str:
+def place_name(policy: Shown) -> str:
     """Return in words where the calls of a policy arrive."""
     surface = policy.get("surface") or {}
     return IN_PROCESS if policy["surface_id"] == str(NIL) else surface.get("name") or short_id(policy["surface_id"])
@@ -196,7 +196,7 @@ async def judge_command(queries: PageQueries, actor_id: str, command: str) -> Co
     }
 
 
-async def find_objection(queries: PageQueries, actor: Mapping[str, Any] | None, command: str) -> str | None:
+async def find_objection(queries: PageQueries, actor: Shown | None, command: str) -> str | None:
     """Return why somebody may not give a command whatever policies say."""
     if actor is None:
         return None
@@ -246,9 +246,7 @@ async def describe_person(queries: PageQueries, actor_id: str) -> Context:
     }
 
 
-async def name_approvers(
-    queries: PageQueries, policies: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]
-) -> dict[str, list[str]]:
+async def name_approvers(queries: PageQueries, policies: Sequence[Shown], groups: Sequence[Shown]) -> dict[str, list[str]]:
     """Return whom each of these policies names as approvers, as far as the person may see them; none without approval."""
     approvals = {one["id"]: one["approval"] or {"principals": (), "groups": ()} for one in policies}
     actors = await load_actors(queries, (id for one in approvals.values() for id in one["principals"]))
@@ -259,9 +257,7 @@ async def name_approvers(
     }
 
 
-def describe_policy(
-    policy: Mapping[str, Any], queries: PageQueries, actor_id: str, groups: Mapping[str, str]
-) -> dict[str, Any]:
+def describe_policy(policy: Shown, queries: PageQueries, actor_id: str, groups: Mapping[str, str]) -> dict[str, Any]:
     """Return a policy with its commands by context, through which of these groups it permits somebody, and its verbs."""
     names: Sequence[str] = policy["permitted_commands"]
     through = [(id, groups[id]) for id in policy["permitted_group_ids"] if id in groups]
@@ -278,7 +274,7 @@ def describe_policy(
     }
 
 
-def grant_button(queries: PageQueries, policy: Mapping[str, Any], group: str, **grant: str) -> VerbButton:
+def grant_button(queries: PageQueries, policy: Shown, group: str, **grant: str) -> VerbButton:
     """Return the button that takes somebody, or a group, out of a policy."""
     button = verb_button(RevokePolicyGrant.operation, queries, None, policy["id"])
     href = form_href(RevokePolicyGrant.operation, policy["id"], **grant)
@@ -303,7 +299,7 @@ async def load_group_cards(queries: PageQueries) -> Context:
     return {"groups": shown, "creations": creations_of(Group.aggregate, queries), "more": len(groups) == MOST_GROUPS}
 
 
-def describe_group(group: Mapping[str, Any], policies: Sequence[Mapping[str, Any]], queries: PageQueries) -> dict[str, Any]:
+def describe_group(group: Shown, policies: Sequence[Shown], queries: PageQueries) -> dict[str, Any]:
     """Return a group with its members, each with the form that removes them, and what policies permit it."""
     removal = verb_button(RemoveGroupMember.operation, queries, group["status"], group["id"])
     members = [
@@ -374,7 +370,7 @@ async def find_holders(queries: PageQueries, command: str) -> Context:
     }
 
 
-def through_what(policy: Mapping[str, Any], command: str) -> str:
+def through_what(policy: Shown, command: str) -> str:
     """Return by what a policy permits a command: the sets of it that hold the command, or its own name."""
     known = command_sets()
     sets = [name for name in policy["permitted_command_sets"] if command in known.get(name, ())]

@@ -16,7 +16,7 @@ from baton.console.forms import FormReader, input_schema
 from baton.console.in_process import REFUSALS, InProcessClient, entry_of
 from baton.console.launch_form import PHASE
 from baton.console.page import SECOND, Context, Loader, MenuGroup, handles, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.pages.start import GATED
 from baton.console.queue_rows import changed_digest, gates_of, moves_of, outcome_of, parameters_line, verbs_on
 from baton.console.queueing import GONE, find_waiting, live_queues
@@ -31,7 +31,7 @@ from baton.domain.queue.queue import HELD, AddQueueItems, EditQueueItem, OpenQue
 from baton.domain.queue.views import GetQueue, ListQueueItems, ListQueues
 from baton.domain.views.beamline_now import GetBeamlineNow
 
-Row = Mapping[str, Any]
+Row = Shown
 SHOWN_ITEMS = 50
 PHASES = 4  # that the rows of a spreadsheet can have
 STEERING = ("hold_queue", "resume_queue", "retire_queue")
@@ -75,14 +75,14 @@ async def load_choice(queries: PageQueries) -> Context:
     return {"queues": await queue_tiles(queries), "opening": button}
 
 
-async def queue_tiles(queries: PageQueries, **filters: object) -> list[dict[str, Any]]:
+async def queue_tiles(queries: PageQueries, **filters: object) -> list[dict[str, object]]:
     """Return the queues that are not retired, each with what runs, what is next, and what blocks it, as far as the person
     may see that."""
     queues = await live_queues(queries, **filters)
     return [{**one, **await front_of(queries, one)} for one in queues]
 
 
-async def front_of(queries: PageQueries, queue: Row) -> dict[str, Any]:
+async def front_of(queries: PageQueries, queue: Row) -> dict[str, object]:
     """Return the running item of a queue and the next one, and why the queue is held where it is."""
     wanted = {
         "running": RUNNING if queue["running_item_id"] else None,
@@ -225,7 +225,7 @@ async def duplicate_item(console: ConsoleShell, request: Request, session: Conso
     return lead_to(request, session, to, "Duplicated", client.session.position)
 
 
-def duplicate(session: ClientSession, queue: Row, item_id: str) -> CallScript[Any]:
+def duplicate(session: ClientSession, queue: Row, item_id: str) -> CallScript[object]:
     """Add an item like one that waits behind it."""
     if (item := find_waiting(queue, item_id)) is None:
         raise ClientError(GONE)
@@ -279,7 +279,7 @@ def chosen_file(file: UploadedFile | None) -> tuple[str, bytes]:
     return file.name, file.content
 
 
-def row_purpose(typed: Mapping[str, str]) -> dict[str, Any]:
+def row_purpose(typed: Mapping[str, str]) -> dict[str, object]:
     """Return what the rows of a spreadsheet are for, as it was chosen."""
     kind, _, id = typed.get(WHAT, "").partition(":")
     phases = [typed[name] for number in range(PHASES) if typed.get(name := f"{PHASE}.{number}")]

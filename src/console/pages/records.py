@@ -1,13 +1,12 @@
 """Records: pages for any aggregate from its declaration alone. A list with its filters, one thing with its verbs, and its
 history with a slider through its versions; the pages made by hand stand in their place where there are any."""
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Any, get_type_hints
 
 from baton.console.display import words_of
 from baton.console.page import PAGES, ConsolePage, Context, MenuGroup, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import creations_of, verbs_of
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Query
@@ -61,7 +60,7 @@ def plural_label(aggregate: Aggregate) -> str:
     return aggregate.path.rsplit("/", 1)[-1].replace("-", " ")
 
 
-def columns_of(aggregate: Aggregate, items: list[Mapping[str, Any]]) -> list[str]:
+def columns_of(aggregate: Aggregate, items: list[Shown]) -> list[str]:
     """Return the columns of a list that are worth a place: its name, its state, what else is short, and its time."""
     if not items:
         return []
@@ -140,7 +139,7 @@ def namer(aggregate: Aggregate, getting: Operation) -> Any:
     return name
 
 
-def thing_context(aggregate: Aggregate, view: Mapping[str, Any], queries: PageQueries) -> Context:
+def thing_context(aggregate: Aggregate, view: Shown, queries: PageQueries) -> Context:
     """Return what the page of a thing shows besides its fields: its name, state, verbs and history."""
     hidden = {aggregate.id_name, "id", name_field(aggregate), aggregate.axis}
     beside = {name for name in view if f"{name}_id" in view or f"{name.removesuffix('s')}_ids" in view}

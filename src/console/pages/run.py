@@ -12,7 +12,7 @@ from markupsafe import Markup
 from baton.console.conduct_verbs import LOOKED_AT
 from baton.console.display import instant_of
 from baton.console.page import SECOND, Context, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.plots import NARROW, Series, line_plot
 from baton.console.units import load_units, other_units
 from baton.console.verbs import VerbButton, form_href, verbs_of
@@ -91,7 +91,7 @@ async def load_head(queries: PageQueries) -> Context:
     }
 
 
-def first_verbs(view: Mapping[str, Any], conducted: Mapping[str, Any], buttons: Sequence[VerbButton]) -> list[VerbButton]:
+def first_verbs(view: Shown, conducted: Shown, buttons: Sequence[VerbButton]) -> list[VerbButton]:
     """Return the buttons that the state of a run calls for; what conducts itself is not begun or completed by hand."""
     own = {"conduct_run", "complete_run"} if view["live_conduct_id"] is not None or not view["phases"] else set()
     if conducted["conduct_id"] is None:
@@ -101,7 +101,7 @@ def first_verbs(view: Mapping[str, Any], conducted: Mapping[str, Any], buttons: 
     return [by_name[name] for name in wanted]
 
 
-def phases_of(view: Mapping[str, Any], conducted: Mapping[str, Any]) -> list[dict[str, Any]]:
+def phases_of(view: Shown, conducted: Shown) -> list[dict[str, Any]]:
     """Return the phases of a run in the order in which they are conducted, each with its state and where it is."""
     order = {phase["procedure_id"]: place for place, phase in enumerate(conducted["phases"])}
     results = {one["procedure_id"]: one for one in (conducted["result"] or {}).get("phases", ())}
@@ -116,9 +116,9 @@ def phases_of(view: Mapping[str, Any], conducted: Mapping[str, Any]) -> list[dic
     ]
 
 
-def failure_of(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def failure_of(result: Shown) -> Shown | None:
     """Return what failed in a conduct; an abort that somebody asked for is no failure."""
-    failure: Mapping[str, Any] | None = result.get("failure")
+    failure: Shown | None = result.get("failure")
     return None if failure is None or failure["error_class"] == ABORTED.error_class else failure
 
 
@@ -177,7 +177,7 @@ class ChannelPlot:
     refusal: str | None = None
 
 
-def channel_plot(channel: Mapping[str, Any], readings: Sequence[Mapping[str, Any]], queries: PageQueries) -> ChannelPlot:
+def channel_plot(channel: Shown, readings: Sequence[Shown], queries: PageQueries) -> ChannelPlot:
     """Return the plot of a channel's newest readings."""
     name, declared = channel["channel_name"], channel["units"]
     field = f"{UNIT}{name}"
@@ -236,9 +236,9 @@ async def load_parameters(queries: PageQueries) -> Context:
     return {"rows": rows, "view": view, "plan_known": plan is not None}
 
 
-def patch_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
+def patch_of(event: Shown) -> Shown:
     """Return what an adjustment changed."""
-    patch: Mapping[str, Any] = event["payload"]["parameters_patch"]
+    patch: Shown = event["payload"]["parameters_patch"]
     return patch
 
 
@@ -281,7 +281,7 @@ async def load_data(queries: PageQueries) -> Context:
     }
 
 
-async def load_copies(queries: PageQueries, dataset_id: str) -> list[dict[str, Any]] | None:
+async def load_copies(queries: PageQueries, dataset_id: str) -> list[dict[str, object]] | None:
     """Return the copies of a dataset; None where the person may not see them."""
     answer = await queries.show_if_permitted(ListDistributions, dataset_id=dataset_id, limit=5)
     return None if answer is None else list(answer["items"])

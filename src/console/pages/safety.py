@@ -9,7 +9,7 @@ from typing import Any
 
 from baton.console.display import instant_of, words_of
 from baton.console.page import Context, MenuGroup, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import VerbButton, creations_of, verbs_of
 from baton.domain.access.actor import ActorKind
 from baton.domain.enclosure.enclosure import Enclosure, EnclosureLifecycle, GetEnclosure, ListEnclosures
@@ -47,7 +47,7 @@ form = page(
 )
 
 
-def verbs_of_people(aggregate: Aggregate, view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def verbs_of_people(aggregate: Aggregate, view: Shown, queries: PageQueries) -> list[VerbButton]:
     """Return the verbs of a thing; those that only machines give say so."""
     buttons = verbs_of(aggregate, view, queries)
     return sorted(
@@ -144,19 +144,19 @@ async def describe_form(
     }
 
 
-def with_next_step(button: VerbButton, form: Mapping[str, Any]) -> VerbButton:
+def with_next_step(button: VerbButton, form: Shown) -> VerbButton:
     """Return the verb of a review step with the number of the next one."""
     if button.operation is not AppendClearanceReviewStep.operation:
         return button
     return replace(button, href=f"{button.href}&step_index={len(form['review_steps'])}")
 
 
-def describe_hazards(declaration: Mapping[str, Any]) -> dict[str, Any]:
+def describe_hazards(declaration: Shown) -> dict[str, Any]:
     """Return a declaration with each rating in the words of its scheme."""
     return {**declaration, "ratings": [describe_rating(one) for one in declaration["classifications"]]}
 
 
-def describe_rating(rating: Mapping[str, Any]) -> str:
+def describe_rating(rating: Shown) -> str:
     """Return a rating in the words of its scheme."""
     match rating["kind"]:
         case "NFPA704":

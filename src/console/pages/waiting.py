@@ -7,7 +7,7 @@ from typing import Any
 from baton.console.conduct_verbs import LOOKED_AT
 from baton.console.display import LOOK, SIGNS, STOP, words_of
 from baton.console.page import Context, MenuGroup, frame_region, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import VerbButton, form_href, verb_button
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
@@ -90,13 +90,13 @@ def wrong_first(items: Iterable[Mapping[str, object]]) -> list[dict[str, Any]]:
     return sorted(shown, key=lambda item: item["look"] != STOP)
 
 
-def resolving_verbs(item: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def resolving_verbs(item: Shown, queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of the commands that resolve something that waits, filled in as far as is known."""
     found = [(REGISTRY.operations[one["name"]], one["arguments"]) for one in item["commands"]]
     return [filled_button(operation, arguments, queries) for operation, arguments in found if operation.kind == "command"]
 
 
-def filled_button(operation: Operation, arguments: Mapping[str, Any], queries: PageQueries) -> VerbButton:
+def filled_button(operation: Operation, arguments: Shown, queries: PageQueries) -> VerbButton:
     """Return the button of a command whose form is filled in with arguments; those that are lists are chosen there."""
     fields = {name: value for name, value in arguments.items() if not isinstance(value, list)}
     if operation is AppendRunLogbookEntries.operation:

@@ -62,7 +62,7 @@ class GroupClaim(Value):
         return self.value in found if isinstance(found, list) else found == self.value
 
 
-def value_at(content: object, path: str) -> Any:
+def value_at(content: object, path: str) -> object:
     """Return what stands at a path; a name that has dots itself is found too. None where there is nothing."""
     if not isinstance(content, Mapping):
         return None

@@ -229,7 +229,7 @@ class SignalReadings(Value):
     signals: tuple[SignalReading, ...]
 
 
-def _bounded_addresses(addresses: Collection[str]) -> Any:
+def _bounded_addresses(addresses: Collection[str]) -> object:
     if sum(len(address.encode()) for address in addresses) > MAX_ADDRESS_BYTES:
         raise ValueError(f"the addresses must have at most {MAX_ADDRESS_BYTES} bytes together")
     return addresses

@@ -123,7 +123,7 @@ def catalogued_dataset(dataset_id: UUID) -> Reads[CataloguedDataset]:
     return CataloguedDataset(dataset, run, copies, captured_at, deployment.self_facility_code, deployment.publisher)
 
 
-def origin_metadata(shown: CataloguedDataset) -> dict[str, Any]:
+def origin_metadata(shown: CataloguedDataset) -> dict[str, object]:
     """Return what the record knows of a dataset's origin; what is not known is left out."""
     dataset = shown.dataset
     known = {

@@ -302,7 +302,7 @@ def blueprint_hash(blueprint: BlueprintCommand, references: BlueprintReferences)
     )
 
 
-def _in_canonical_order(values: Iterable[object]) -> list[Any]:
+def _in_canonical_order(values: Iterable[object]) -> list[object]:
     """Return a set as a list in the order of the canonical forms."""
     return sorted(values, key=canonical_json)
 

@@ -300,7 +300,7 @@ def unknown_form(envelope: Mapping[str, object], permit: Permit) -> CheckReason 
     return None
 
 
-def read_object(document: bytes) -> dict[str, Any] | None:
+def read_object(document: bytes) -> dict[str, object] | None:
     """Return the JSON object in these bytes, or None where there is none."""
     try:
         found = json.loads(document.decode())

@@ -215,7 +215,7 @@ def receipt_of(revision: Revision, permit: Permit) -> UUID:
 
 def artifact_terms(
     publication: CalibrationPublication, revision: Revision, permit: Permit, source: Facility
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what an artifact says of itself: what it is, whose, for whom, since when, until when and how settled."""
     assert publication.published_at is not None, "what is signed has its time"
     return {

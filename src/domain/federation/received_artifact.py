@@ -367,7 +367,7 @@ class RecordReception(JudgedCreation[CheckedReception]):
         return [kept, *check_outcome(call.new_id, self.reference, self.work_id, permit, reception.check, call)]
 
 
-def recorded_result(artifact: ReceivedArtifact | None, work_id: UUID) -> dict[str, Any] | None:
+def recorded_result(artifact: ReceivedArtifact | None, work_id: UUID) -> dict[str, object] | None:
     """Return what a reception came to, where it is recorded already."""
     if artifact is None or artifact.work_id != work_id:
         return None

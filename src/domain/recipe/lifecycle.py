@@ -68,7 +68,7 @@ class Template(State):
         return copy_with(self, status=DEPRECATED, deprecated_at=event.occurred_at, **own, **more)
 
 
-def plain_data(value: object) -> Any:
+def plain_data(value: object) -> object:
     """Return a value as JSON has it, with sets in order."""
     match value:
         case BaseModel():

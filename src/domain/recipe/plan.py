@@ -201,7 +201,7 @@ def evolve(plan: Plan, event: PlanEvent) -> Plan:
             assert_never(event)
 
 
-def by_fields(value: Value) -> tuple[Any, ...]:
+def by_fields(value: Value) -> tuple[object, ...]:
     """Return the fields of a wire or a role binding, which these are sorted by."""
     return tuple(dict(value).values())
 

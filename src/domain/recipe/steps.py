@@ -137,7 +137,7 @@ def read_sentinel(value: Mapping[str, Any], sentinel: type[Sentinel]) -> Sentine
         raise PydanticCustomError("malformed_sentinel", words, {"sentinel": sentinel.__name__}) from None
 
 
-def _no_sentinel_itself(members: object) -> Any:
+def _no_sentinel_itself(members: object) -> object:
     if (key := reserved_key(members)) is not None:
         raise misplaced_sentinel(RESERVED[key])
     return members
@@ -339,7 +339,7 @@ class ComputeStep(RecipeComputeStep):
 Step = Annotated[SetpointStep | ActionStep | CheckStep | CaptureStep | ComputeStep, Field(discriminator="kind")]
 
 
-def wire_form(steps: Sequence[RecipeStep]) -> list[dict[str, Any]]:
+def wire_form(steps: Sequence[RecipeStep]) -> list[dict[str, object]]:
     """Return the steps as plain JSON data, the form they are requested, stored, shown and hashed in."""
     return [step.model_dump(mode="json") for step in steps]
 

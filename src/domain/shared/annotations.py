@@ -1,7 +1,7 @@
 """Annotations of models: the units that numbers declare, and the marks that fields carry, however deep."""
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
@@ -10,7 +10,7 @@ from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
 
 
-def _unit(description: str, system: str, code: str) -> Any:
+def _unit(description: str, system: str, code: str) -> object:
     return Field(description=description, json_schema_extra={"unit": {"system": system, "code": code}})
 
 

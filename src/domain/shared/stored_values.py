@@ -48,7 +48,7 @@ def paths_set_by(patch: Mapping[str, object], paths: Iterable[str]) -> frozenset
     return frozenset(path for path in paths if any(is_within(path, end) for end in ends))
 
 
-def patched_paths(patch: Mapping[str, object], path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def patched_paths(patch: Mapping[str, object], path: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:
     """Yield every dotted path a patch mentions, with what it puts there."""
     for key, value in patch.items():
         yield ".".join((*path, key)), value

@@ -120,7 +120,7 @@ def _hiding_fields(model: type[BaseModel]) -> Hiding | None:
     if not fields:
         return None
 
-    def hide_fields(value: object) -> Any:
+    def hide_fields(value: object) -> object:
         if not isinstance(value, dict):
             return value
         return {key: fields[key](item) if key in fields and item is not None else item for key, item in value.items()}

@@ -103,7 +103,7 @@ class Artifact(Value):
     """Number of files in the tree."""
 
 
-def shown_value(value: object, entry_id: UUID) -> Any:
+def shown_value(value: object, entry_id: UUID) -> object:
     """Return a value as results show it: one that is no scalar by kind, shape and ledger row."""
     shape: list[int] = []
     inner = value
@@ -118,7 +118,7 @@ def shown_value(value: object, entry_id: UUID) -> Any:
     return value
 
 
-def left_value(confirmed: Sequence[object], tried: Sequence[object]) -> Any:
+def left_value(confirmed: Sequence[object], tried: Sequence[object]) -> object:
     """Return the value an address was left at: the one confirmed last, or all that it may hold where one was tried since."""
     every = [*confirmed, *tried]
     possible = [value for place, value in enumerate(every) if value not in every[:place]]
@@ -127,7 +127,7 @@ def left_value(confirmed: Sequence[object], tried: Sequence[object]) -> Any:
     return {"outcome": "unknown", "values": possible}
 
 
-def read_back_value(written: object, reading: Mapping[str, object], entry_id: UUID) -> dict[str, Any]:
+def read_back_value(written: object, reading: Mapping[str, object], entry_id: UUID) -> dict[str, object]:
     """Return what an address was left at, where that was read: what was written, what was read, and in what unit."""
     shown = {"written": shown_value(written, entry_id), "read": shown_value(reading["value"], entry_id)}
     named = {"unit": reading.get("units"), "read_from": reading.get("address")}

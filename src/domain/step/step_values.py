@@ -122,7 +122,7 @@ def refuse_refill(name: str, captures: Iterable[str]) -> None:
 
 def deposit_of(
     step: steps.RecipeComputeStep, measurements: Sequence[Measured], artifacts: Sequence[Artifact], memory: Memory
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Return what a compute step leaves for later steps, as its deposit row, or None."""
     if step.capture_name is not None:
         found = [item for item in measurements if item.name == step.capture_name]

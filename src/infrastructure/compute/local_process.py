@@ -361,7 +361,7 @@ class LocalProcesses(Compute):
         if self._user is not None:
             directory.chmod(0o711)
 
-    def _spec(self, job: JobSpec) -> dict[str, Any]:
+    def _spec(self, job: JobSpec) -> dict[str, object]:
         home = self._directory / str(job.submission_key) / "work"
         given = {
             "CONDUCT_PARAMETERS": json.dumps(dict(job.parameters)),

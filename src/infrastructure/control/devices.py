@@ -34,7 +34,7 @@ class Device(ABC):
     def reading(self, address: str, at: datetime, read_other: ReadOther) -> Reading | None:
         """Return what it reads at a time, or None while it has no value."""
 
-    def accept(self, address: str, value: object) -> Any:
+    def accept(self, address: str, value: object) -> object:
         """Return a value as the device stores it; raise ControlError for one that it refuses."""
         raise read_only(address)
 
@@ -109,7 +109,7 @@ class PlainSignal(Device):
             return reading
         return replace(reading, value=self._noise.add_to(float(reading.value)), sampled_at=at)
 
-    def accept(self, address: str, value: object) -> Any:
+    def accept(self, address: str, value: object) -> object:
         if self._read_only:
             raise read_only(address)
         return self._labels.index_of(value) if self._labels else value
@@ -179,7 +179,7 @@ class Motor(Device):
             value = {".VELO": self._velocity, ".LLM": lower, ".HLM": upper}.get(field, self._target)
         return Reading(value=value, sampled_at=at, units=self._units)
 
-    def accept(self, address: str, value: object) -> Any:
+    def accept(self, address: str, value: object) -> object:
         if address == self._readback or address.endswith((".DMOV", ".MOVN", ".LLM", ".HLM")):
             raise read_only(address)
         given = number(address, value)

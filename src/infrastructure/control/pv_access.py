@@ -127,7 +127,7 @@ def _reading(address: str, value: Value) -> Reading:
     )
 
 
-def _plain_value(address: str, value: Value) -> tuple[ReadingKind, Any, int | None]:
+def _plain_value(address: str, value: Value) -> tuple[ReadingKind, object, int | None]:
     content = value.get("value")
     match value.getID().split(":")[1:2]:
         case ["nt/NTEnum"]:

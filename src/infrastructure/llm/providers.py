@@ -66,7 +66,7 @@ class ModelApiClient:
         return text.replace(self._secret, models.HIDDEN) if self._secret else text
 
 
-def parse_object(text: bytes | bytearray | str, otherwise: models.LanguageModelError) -> dict[str, Any]:
+def parse_object(text: bytes | bytearray | str, otherwise: models.LanguageModelError) -> dict[str, object]:
     """Return the JSON object in a text, or raise this error."""
     try:
         answer = json.loads(text, parse_constant=_refuse_constant)
@@ -135,7 +135,7 @@ class AnthropicModels:
         return chat_response(request, given, usage=usage, stop_reason=stop_reason, model_id=model_id)
 
 
-def _tool_request(request: ChatRequest) -> dict[str, Any]:
+def _tool_request(request: ChatRequest) -> dict[str, object]:
     tool = {
         "name": TOOL,
         "description": "Gives the answer. Use it once, with the whole answer as its input.",
@@ -151,7 +151,7 @@ def _tool_request(request: ChatRequest) -> dict[str, Any]:
     }
 
 
-def _tool_input(answer: dict[str, object]) -> Any:
+def _tool_input(answer: dict[str, object]) -> object:
     blocks = answer.get("content")
     for block in blocks if isinstance(blocks, list) else ():
         if isinstance(block, dict) and (block.get("type"), block.get("name")) == ("tool_use", TOOL):
@@ -205,7 +205,7 @@ class OpenAiCompatibleModels:
         return chat_response(request, given, usage=usage, stop_reason=stop_reason, model_id=model_id)
 
 
-def _completion_request(request: ChatRequest, limit_name: str) -> dict[str, Any]:
+def _completion_request(request: ChatRequest, limit_name: str) -> dict[str, object]:
     schema, strict = request.structured_output_schema, can_be_strict(request.structured_output_schema)
     form = {"name": "answer", "strict": strict, "schema": strict_schema(schema) if strict else dict(schema)}
     return {

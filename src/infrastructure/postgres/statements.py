@@ -221,7 +221,7 @@ def append_statement(batch: Batch) -> Statement:
     return f"WITH {expressions} SELECT {answer}", values
 
 
-def facts_values(facts: FactsRead, own: Container[tuple[str, UUID]]) -> list[Any]:
+def facts_values(facts: FactsRead, own: Container[tuple[str, UUID]]) -> list[object]:
     """Return what `require_unchanged` compares: the streams that were read, but for the batch's own, and the look-ups. It
     waits for appends that may change them, and later ones wait for the batch to be committed."""
     streams = [read for read in facts.streams if read[:2] not in own]
@@ -229,7 +229,7 @@ def facts_values(facts: FactsRead, own: Container[tuple[str, UUID]]) -> list[Any
     return [*([read[place] for read in streams] for place in range(3)), Jsonb(members, dumps=orjson.dumps)]
 
 
-def event_values(batch: Batch) -> list[tuple[Any, ...]]:
+def event_values(batch: Batch) -> list[tuple[object, ...]]:
     call = batch.call
     caller = (call.principal_id, batch.command_name, call.correlation_id, call.causation_id)
     approval = () if call.approved_by is None else (call.approved_by,)  # the fewer values, the more events in one statement

@@ -141,7 +141,7 @@ class ReaderProcess:
                 answer += part
         return LATE if not answer and time.monotonic() >= deadline else answer
 
-    def _judge(self, wanted: str, answer: bytes) -> Any:
+    def _judge(self, wanted: str, answer: bytes) -> object:
         """Return what was wanted from an answer, as far as it is to be believed."""
         if answer is LATE:
             raise _unreadable(

@@ -69,7 +69,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
         check_sizes(payloads, [type(value) for value in values])
         return payloads
 
-    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[object]:
         check_sizes(payloads, type_hints or [])
         return super().from_payloads(payloads, type_hints)
 
