@@ -2,6 +2,7 @@
 declarations when the package is built, has their types."""
 
 from functools import partial
+from typing import Any
 
 from baton.client.answers import AnsweredDocument, ServiceAnswer, form_class
 from baton.client.index import AGGREGATES, FORMS, OPERATIONS, OperationEntry, collections
@@ -13,7 +14,7 @@ __all__ = ["AnsweredDocument", "ServiceAnswer"]
 class Operations:
     """The operations of the service as methods: what stands in the path comes first, fields follow by name."""
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         if (operation := OPERATIONS.get(name)) is not None and not operation.streams:
             return partial(self.call_method, operation)
         if (kind := collections().get(name)) is not None:
@@ -23,11 +24,11 @@ class Operations:
     def call_method(
         self,
         operation: OperationEntry,
-        *places: object,
+        *places: Any,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-        **fields: object,
-    ) -> object:
+        **fields: Any,
+    ) -> Any:
         """Call an operation with the values of its path by their places."""
         named = dict(zip(operation.placeholders, places, strict=False))
         if len(places) > len(operation.placeholders) or named.keys() & fields.keys():
@@ -41,7 +42,7 @@ class AsyncOperations(Operations):
     """The same methods, whose answers are awaited."""
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     """Return what `operations.pyi` names and no module declares: forms of answers, and kinds of things."""
     if not name.startswith("__"):
         if name in FORMS:

@@ -45,7 +45,7 @@ class Collection:
     def _listed_thing(self, row: object) -> "Thing":
         return thing_of(self.client, self.aggregate, getattr(row, self.aggregate.id_name), row)
 
-    def __getattr__(self, verb: str) -> object:
+    def __getattr__(self, verb: str) -> Any:
         makers = self.aggregate.makers
         if verb not in makers:
             raise AttributeError(
@@ -78,7 +78,7 @@ class Thing:
     def _resolve(self) -> CallScript[UUID]:
         return self.client.session.id_of(self.aggregate.name, self.reference)  # type: ignore[no-any-return]
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         verbs = self.aggregate.verbs
         if name in verbs:
             return partial(self.client.call_method, OPERATIONS[verbs[name]], self.reference)

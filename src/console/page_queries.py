@@ -105,29 +105,29 @@ class PageQueries:
         """Return the id at a place of the path, or of the query."""
         return uuid_from(self.path.get(name) or self.query.get(name, ""), "path", name)
 
-    async def ask(self, query: type[Query[A]], target: UUID | str | None = None, **fields: object) -> A:
+    async def ask(self, query: type[Query[A]], target: UUID | str | None = None, /, **fields: object) -> A:
         """Return the answer to a query, as it is declared."""
         return (await self._load_answer(query, target, fields)).answer
 
-    async def show(self, query: type[Query[A]], target: UUID | str | None = None, **fields: object) -> Shown:
+    async def show(self, query: type[Query[A]], target: UUID | str | None = None, /, **fields: object) -> Shown:
         """Return the answer to a query as plain data, with the names of what it refers to: what templates show."""
         shown: Shown = plain_answer((await self._load_answer(query, target, fields)).shown)
         return shown
 
     async def show_if_permitted(
-        self, query: type[Query], target: UUID | str | None = None, **fields: object
+        self, query: type[Query], target: UUID | str | None = None, /, **fields: object
     ) -> Shown | None:
         """Return the answer to a query as plain data, or None where the person may not ask it."""
         return await self.show(query, target, **fields) if self.may(query) else None
 
-    async def find(self, query: type[Query[A]], target: UUID | str, **fields: object) -> A | None:
+    async def find(self, query: type[Query[A]], target: UUID | str, /, **fields: object) -> A | None:
         """Return the answer about one thing, or None where there is no such thing or the person may not see it."""
         if not self.may(query):
             return None
         answer: A | None = await unless_missing(self.ask(query, target, **fields))
         return answer
 
-    async def show_found(self, query: type[Query], target: UUID | str, **fields: object) -> Shown | None:
+    async def show_found(self, query: type[Query], target: UUID | str, /, **fields: object) -> Shown | None:
         """Return the answer about one thing as plain data, or None where there is none or the person may not see it."""
         return await unless_missing(self.show(query, target, **fields)) if self.may(query) else None
 

@@ -63,7 +63,7 @@ def ids_of(items: Sequence[Shown]) -> list[str]:
     return [item["agent_id"] for item in items]
 
 
-async def decisions_of(queries: PageQueries, agent_id: str, **fields: Any) -> Any:
+async def decisions_of(queries: PageQueries, agent_id: str, **fields: object) -> Shown:
     """Return the newest decisions of one agent; none to those who may not list decisions."""
     page = await queries.show_if_permitted(ListDecisions, decided_by=agent_id, order="desc", **fields)
     return page or {"items": [], "next_cursor": None}
@@ -133,12 +133,12 @@ async def load_proposals(queries: PageQueries) -> Context:
 async def load_commands(queries: PageQueries) -> Context:
     """Load the commands that agents propose and somebody is to approve; of one agent alone, what became of them too."""
     if chosen := queries.query.get("agent"):
-        page = await queries.show(ListProposals, proposed_by=chosen, order="desc", limit=SHOWN_PROPOSALS)
-        return {"proposals": await describe_all(queries, proposal_ids(page["items"])), "chosen": chosen}
+        page = await queries.ask(ListProposals, proposed_by=chosen, order="desc", limit=SHOWN_PROPOSALS)
+        return {"proposals": await describe_all(queries, proposal_ids(page.items)), "chosen": chosen}
     known = await queries.ask(ListAgents, limit=100, order="desc")
     page = await list_open(queries)
-    authors = {str(one.agent_id) for one in known.items}
-    proposed = [one for one in page["items"] if one["proposed_by"] in authors][:SHOWN_PROPOSALS]
+    authors = {one.agent_id for one in known.items}
+    proposed = [one for one in page.items if one.proposed_by in authors][:SHOWN_PROPOSALS]
     return {"proposals": await describe_all(queries, proposal_ids(proposed)), "chosen": None}
 
 

@@ -2,9 +2,9 @@
 then what they proposed and its fate, then what else is open; each says what it would do now, or what became of it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -16,8 +16,9 @@ from baton.console.pages.people import operation_of
 from baton.console.pages.waiting import count_waiting, waiting
 from baton.console.verbs import VerbButton, form_href, verb_label, verbs_of
 from baton.domain.contexts import REGISTRY
+from baton.domain.shared.listing import Page
 from baton.domain.shared.naming import name_member
-from baton.domain.trust.proposal import GetProposal, ListProposals, Proposal, ProposalStatus
+from baton.domain.trust.proposal import GetProposal, ListProposals, Proposal, ProposalStatus, ProposalSummary
 from baton.domain.views.waiting import ListWaiting, WaitingKind
 
 MOST_TO_DECIDE, MOST_OPEN, MOST_OWN = 20, 50, 12
@@ -65,49 +66,49 @@ async def load_deciding(queries: PageQueries) -> Context:
 
 @approvals.region("own", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_own(queries: PageQueries) -> Context:
-    page = await queries.show(ListProposals, proposed_by=queries.caller.principal_id, order="desc", limit=MOST_OWN)
-    own = await describe_all(queries, proposal_ids(page["items"]))
+    page = await queries.ask(ListProposals, proposed_by=queries.caller.principal_id, order="desc", limit=MOST_OWN)
+    own = await describe_all(queries, proposal_ids(page.items))
     own.sort(key=lambda one: one["status"] != ProposalStatus.OPEN)
-    return {"proposals": own, "more": page["next_cursor"] is not None, "me": queries.caller.principal_id}
+    return {"proposals": own, "more": page.next_cursor is not None, "me": queries.caller.principal_id}
 
 
 @approvals.region("others", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_others(queries: PageQueries) -> Context:
     """Load what is open and neither theirs nor for them to decide."""
     page = await list_open(queries)
-    others = [one for one in page["items"] if one["proposed_by"] != str(queries.caller.principal_id)]
+    others = [one for one in page.items if one.proposed_by != queries.caller.principal_id]
     described = [
         one for one in await describe_all(queries, proposal_ids(others)) if not one["may_approve"] and one["is_open"]
     ]
-    return {"proposals": described, "more": page["next_cursor"] is not None}
+    return {"proposals": described, "more": page.next_cursor is not None}
 
 
-async def list_open(queries: PageQueries, **fields: Any) -> Any:
+async def list_open(queries: PageQueries) -> Page[ProposalSummary]:
     """Return the newest open proposals."""
-    return await queries.show(ListProposals, status=ProposalStatus.OPEN, order="desc", limit=MOST_OPEN, **fields)
+    return await queries.ask(ListProposals, status=ProposalStatus.OPEN, order="desc", limit=MOST_OPEN)
 
 
 async def to_decide(queries: PageQueries) -> list[Context]:
     """Return the proposals that the person may approve, the oldest first."""
     if queries.may(ListWaiting):
-        page = await queries.show(ListWaiting, kind=(WaitingKind.PROPOSAL,), limit=MOST_TO_DECIDE)
-        ids = [one["id"] for one in page["items"]]
+        waiting = await queries.ask(ListWaiting, kind=(WaitingKind.PROPOSAL,), limit=MOST_TO_DECIDE)
+        ids = [one.id for one in waiting.items]
     else:
-        ids = proposal_ids(reversed((await list_open(queries))["items"]))
+        ids = proposal_ids(reversed((await list_open(queries)).items))
     return [one for one in await describe_all(queries, ids) if one["may_approve"]][:MOST_TO_DECIDE]
 
 
-def proposal_ids(items: Any) -> list[str]:
+def proposal_ids(items: Iterable[ProposalSummary]) -> list[UUID]:
     """Return the ids of listed proposals."""
-    return [item["proposal_id"] for item in items]
+    return [item.proposal_id for item in items]
 
 
-async def describe_all(queries: PageQueries, ids: Sequence[str]) -> list[Context]:
+async def describe_all(queries: PageQueries, ids: Sequence[UUID]) -> list[Context]:
     """Return these proposals, each as its card shows it."""
     return list(await asyncio.gather(*(describe_proposal(queries, id) for id in ids)))
 
 
-async def describe_proposal(queries: PageQueries, proposal_id: str) -> Context:
+async def describe_proposal(queries: PageQueries, proposal_id: UUID) -> Context:
     """Return a proposal in words: the command, what it is about, what it would do now or what became of it, its verbs."""
     view = await queries.show(GetProposal, proposal_id)
     operation = operation_of(view["command_name"])
@@ -211,7 +212,7 @@ async def name_proposal(queries: PageQueries) -> str:
 
 @proposal_page.region("proposal", asks=[GetProposal], watches=DECIDING, every=10.0)
 async def load_proposal(queries: PageQueries) -> Context:
-    return {"one": await describe_proposal(queries, str(queries.id("proposal_id")))}
+    return {"one": await describe_proposal(queries, queries.id("proposal_id"))}
 
 
 @proposal_page.region("history", asks=[Proposal.aggregate.history])

@@ -89,7 +89,7 @@ async def load_view(queries: PageQueries) -> Shown:
 
 @asset.title_from
 async def name_asset(queries: PageQueries) -> str:
-    return str((await load_view(queries))["name"])
+    return (await queries.ask(GetAsset, queries.id("asset_id"))).name
 
 
 @asset.region("head", asks=[GetAsset])

@@ -36,7 +36,7 @@ calendar = page(
 )
 
 
-async def list_schedules(queries: PageQueries) -> tuple[list[dict[str, Any]], bool]:
+async def list_schedules(queries: PageQueries) -> tuple[list[Shown], bool]:
     """Return the schedules that may fire, and whether there are more."""
     statuses = (ScheduleStatus.ACTIVE, ScheduleStatus.HELD)
     pages = await asyncio.gather(*(queries.show(ListSchedules, status=one, limit=MOST_SCHEDULES) for one in statuses))
@@ -44,7 +44,7 @@ async def list_schedules(queries: PageQueries) -> tuple[list[dict[str, Any]], bo
     return items[:MOST_SCHEDULES], len(items) > MOST_SCHEDULES or any(page["next_cursor"] for page in pages)
 
 
-async def load_visits(queries: PageQueries) -> list[dict[str, Any]]:
+async def load_visits(queries: PageQueries) -> list[Shown]:
     """Return the visits that go on or come, the next one first; none to those who may not list them."""
     ahead: dict[str, Any] = {"planned_from": queries.now, "planned_to": queries.now + VISITS_AHEAD}
     page = await queries.show_if_permitted(ListVisits, **ahead, limit=MOST_VISITS)

@@ -34,8 +34,7 @@ conduct = page(
 
 @conduct.title_from
 async def load_name(queries: PageQueries) -> str:
-    view = await queries.show(GetProcedure, queries.id("procedure_id"))
-    return str(view["name"])
+    return (await queries.ask(GetProcedure, queries.id("procedure_id"))).name
 
 
 @conduct.region("head", asks=[GetProcedure, GetProcedureConduct], watches=("Run",), every=SECOND)

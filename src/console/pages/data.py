@@ -119,7 +119,7 @@ async def load_dataset(queries: PageQueries) -> Shown:
 
 @dataset.title_from
 async def name_dataset(queries: PageQueries) -> str:
-    return str((await load_dataset(queries))["name"] or "Dataset")
+    return (await queries.ask(GetDataset, queries.id("dataset_id"))).name or "Dataset"
 
 
 @dataset.region("head", asks=[GetDataset])
@@ -309,7 +309,7 @@ async def load_edition(queries: PageQueries) -> Shown:
 
 @edition.title_from
 async def name_edition(queries: PageQueries) -> str:
-    return str((await load_edition(queries))["title"] or "Edition")
+    return (await queries.ask(GetEdition, queries.id("edition_id"))).title or "Edition"
 
 
 @edition.region("edition", asks=[GetEdition], watches=("Dataset",))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from baton.console.page import SECOND, Context, MenuGroup, page
 from baton.console.page_queries import PageQueries, Shown
@@ -54,7 +53,7 @@ def lost_first(beamline: Shown) -> Shown:
     return {**beamline, "runs": sorted(beamline["runs"], key=lambda run: not run["lost"] and run["run_id"] not in ids)}
 
 
-async def load_latest_steps(queries: PageQueries, conducts: Sequence[dict[str, Any]]) -> dict[str, list[StepLine]]:
+async def load_latest_steps(queries: PageQueries, conducts: Sequence[Shown]) -> dict[str, list[StepLine]]:
     """Return the current step of each conduct and those before it, the latest first, as far as the person may see them."""
     if not queries.may(ListProcedureSteps):
         return {}
@@ -63,13 +62,13 @@ async def load_latest_steps(queries: PageQueries, conducts: Sequence[dict[str, A
     return {one["procedure_id"]: found for one, found in zip(conducts, lines, strict=True)}
 
 
-async def load_steps_until(queries: PageQueries, procedure_id: str, step: dict[str, Any]) -> Any:
+async def load_steps_until(queries: PageQueries, procedure_id: str, step: Shown) -> Shown:
     """Return a page of the steps of a conduct that ends with the one it is at."""
     first, limit = max(0, step["number"] - SHOWN_STEPS), min(step["number"], SHOWN_STEPS)
     return await queries.show(ListProcedureSteps, procedure_id, closing=step["closing"], first_index=first, limit=limit)
 
 
-async def load_subjects(queries: PageQueries, runs: Sequence[dict[str, Any]]) -> dict[str, str]:
+async def load_subjects(queries: PageQueries, runs: Sequence[Shown]) -> dict[str, str]:
     """Return the names of what is measured, as far as the person may see them."""
     ids = list(dict.fromkeys(one["subject_id"] for one in runs))
     found = await asyncio.gather(*(queries.show_found(GetSubject, id) for id in ids))

@@ -98,7 +98,7 @@ async def front_of(queries: PageQueries, queue: Row) -> dict[str, object]:
 
 @queue_page.title_from
 async def name_queue(queries: PageQueries) -> str:
-    return str((await queries.show(GetQueue, queries.id("queue_id")))["name"])
+    return (await queries.ask(GetQueue, queries.id("queue_id"))).name
 
 
 @region("head", every=15.0, watches=WATCHED)

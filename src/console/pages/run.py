@@ -3,14 +3,13 @@ decisions, logbook and debrief, its holds and adjustments, and what it was at an
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from markupsafe import Markup
 
 from baton.console.conduct_verbs import LOOKED_AT
-from baton.console.display import instant_of
 from baton.console.page import SECOND, Context, page
 from baton.console.page_queries import PageQueries, Shown
 from baton.console.plots import NARROW, Series, line_plot
@@ -27,9 +26,11 @@ from baton.domain.recipe.method import GetMethod
 from baton.domain.recipe.plan import GetPlan
 from baton.domain.run.logbooks import (
     AppendRunLogbookEntries,
+    Channel,
     ListRunChannels,
     ListRunLogbookEntries,
     ListRunObservations,
+    Observation,
     RunLogbookEntryKind,
 )
 from baton.domain.run.run import HELD, LIVE, RUNNING, Run, RunStatus
@@ -58,8 +59,7 @@ run = page(
 
 @run.title_from
 async def load_name(queries: PageQueries) -> str:
-    view = await queries.show(GetRun, queries.id("run_id"))
-    return str(view["name"])
+    return (await queries.ask(GetRun, queries.id("run_id"))).name
 
 
 @run.region("head", asks=[GetRun, GetRunConduct], watches=("Procedure",), every=SECOND)
@@ -138,22 +138,22 @@ async def load_history(queries: PageQueries) -> list[dict[str, Any]]:
 @run.region("readings", asks=[ListRunChannels, ListRunObservations], watches=("Run",), every=2.0)
 async def load_readings(queries: PageQueries) -> Context:
     id, wanted = queries.id("run_id"), queries.query.get("channel")
-    channels = [asdict(one) for one in (await queries.show(ListRunChannels, id))["items"]]
-    shown = [one for one in channels if one["channel_name"] == wanted] if wanted else channels[:SHOWN_CHANNELS]
+    channels = (await queries.ask(ListRunChannels, id)).items
+    shown = [one for one in channels if one.channel_name == wanted] if wanted else channels[:SHOWN_CHANNELS]
     limit = min(MOST_READINGS, PLOTTED_READINGS // max(1, len(shown)))
     answers = await asyncio.gather(
         *(
-            queries.show(ListRunObservations, id, channel_name=one["channel_name"], limit=limit, order="desc", include=None)
+            queries.ask(ListRunObservations, id, channel_name=one.channel_name, limit=limit, order="desc", include=None)
             for one in shown
         )
     )
-    if any(one["units"] for one in shown):
+    if any(one.units for one in shown):
         await load_units()
-    plots = [channel_plot(one, answer["items"], queries) for one, answer in zip(shown, answers, strict=True)]
-    names = {one["channel_name"] for one in shown}
+    plots = [channel_plot(one, answer.items, queries) for one, answer in zip(shown, answers, strict=True)]
+    names = {one.channel_name for one in shown}
     return {
         "plots": plots,
-        "others": [one for one in channels if one["channel_name"] not in names],
+        "others": [one for one in channels if one.channel_name not in names],
         "chosen": wanted,
         "kept": [(name, text) for name, text in queries.query.items() if name == "channel" or name.startswith(UNIT)],
         "href": f"/console/runs/{id}",
@@ -177,13 +177,13 @@ class ChannelPlot:
     refusal: str | None = None
 
 
-def channel_plot(channel: Shown, readings: Sequence[Shown], queries: PageQueries) -> ChannelPlot:
+def channel_plot(channel: Channel, readings: Sequence[Observation], queries: PageQueries) -> ChannelPlot:
     """Return the plot of a channel's newest readings."""
-    name, declared = channel["channel_name"], channel["units"]
+    name, declared = channel.channel_name, channel.units
     field = f"{UNIT}{name}"
     unit, refusal = queries.query.get(field) or declared, None
-    points = [(seconds_of(one["sampled_at"]), float(one["value"])) for one in reversed(readings)]
-    latest = float(channel["latest_value"])
+    points = [(one.sampled_at.timestamp(), one.value) for one in reversed(readings)]
+    latest = channel.latest_value
     if unit != declared and declared is not None and unit is not None:
         try:
             points = [(at, convert(value, declared, unit)) for at, value in points]
@@ -197,21 +197,14 @@ def channel_plot(channel: Shown, readings: Sequence[Shown], queries: PageQueries
         field=field,
         unit=unit,
         units=other_units(declared),
-        count=channel["count"],
+        count=channel.count,
         shown=len(points),
-        simulated=channel["simulated"],
+        simulated=channel.simulated,
         latest=latest,
-        sampled_at=channel["latest_sampled_at"],
+        sampled_at=channel.latest_sampled_at,
         plot=plot,
         refusal=refusal,
     )
-
-
-def seconds_of(at: str) -> float:
-    """Return a time in seconds since 1970."""
-    moment = instant_of(at)
-    assert isinstance(moment, datetime), "a reading says when it was taken"
-    return moment.timestamp()
 
 
 @run.region("parameters", asks=[GetRun], watches=("Plan", "Method"))

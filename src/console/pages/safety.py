@@ -117,7 +117,7 @@ async def load_review(queries: PageQueries) -> Context:
     return {"forms": forms, "more": more, "four_eyes": queries.rules.four_eyes}
 
 
-async def forms_of_status(queries: PageQueries, status: ClearanceStatus, **fields: Any) -> Any:
+async def forms_of_status(queries: PageQueries, status: ClearanceStatus, **fields: object) -> Shown:
     """Return the newest forms of a status."""
     return await queries.show(ListClearances, status=status, order="desc", **{"limit": MOST_FORMS, **fields})
 
@@ -208,7 +208,7 @@ async def load_drafts(queries: PageQueries) -> Context:
 @form.title_from
 async def name_form(queries: PageQueries) -> str:
     """Return the title of the form."""
-    return str((await queries.show(GetClearance, queries.id("clearance_id")))["title"])
+    return (await queries.ask(GetClearance, queries.id("clearance_id"))).title
 
 
 @form.region("form", asks=[GetClearance], every=30.0)

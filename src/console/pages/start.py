@@ -29,7 +29,7 @@ from baton.console.launch_context import (
 )
 from baton.console.launch_form import GivenLaunch, read_launch
 from baton.console.page import ConsolePage, Context, MenuGroup, handles, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.queueing import CHOOSE, CHOSEN, GONE, ITEM, QUEUE, load_item, queue_launch
 from baton.console.rendering import html_response
 from baton.console.sessions import ConsoleSession
@@ -83,12 +83,12 @@ async def load_current(queries: PageQueries, listing: type[Query], cursor: str |
 
 @plan_page.title_from
 async def name_plan(queries: PageQueries) -> str:
-    return str((await queries.show(GetPlan, queries.id("plan_id")))["name"])
+    return (await queries.ask(GetPlan, queries.id("plan_id"))).name
 
 
 @recipe_page.title_from
 async def name_recipe(queries: PageQueries) -> str:
-    return str((await read_recipe(queries))["name"])
+    return (await queries.ask(GetRecipe, queries.id("recipe_id"), include=None)).name
 
 
 @plan_page.region("recent", asks=[ListRuns], watches=GATED, every=5.0, template="start/runs.html")
@@ -117,7 +117,7 @@ async def load_plan(queries: PageQueries) -> PlanLaunch:
     return PlanLaunch(plan, method, tuple(one for one in recipes["items"] if one["status"] != NO_LONGER))
 
 
-async def read_recipe(queries: PageQueries) -> Any:
+async def read_recipe(queries: PageQueries) -> Shown:
     """Return the recipe that the address names. Its steps may be very many, and are not searched for names."""
     return await queries.show(GetRecipe, queries.id("recipe_id"), include=None)
 
