@@ -132,7 +132,7 @@ async def send_heartbeats() -> AsyncIterator[None]:
         yield
 
 
-async def yield_on_shutdown(waiting: Coroutine[Any, Any, T]) -> T:
+async def yield_on_shutdown(waiting: Coroutine[object, object, T]) -> T:
     """Return the result of something that only waits; when the worker stops, leave the wait to another worker at once."""
     work = asyncio.ensure_future(waiting)
     stopping = asyncio.ensure_future(activity.wait_for_worker_shutdown())

@@ -83,7 +83,7 @@ def type_name(form: dict[str, Any], schema: dict[str, Any]) -> str:
     return str(form.get("format") or form.get("type") or "any")
 
 
-def named_aggregate(operation: Operation, field: str) -> Aggregate[Any] | None:
+def named_aggregate(operation: Operation, field: str) -> Aggregate | None:
     """Return the aggregate that an id field refers to, where its things have names and can be listed."""
     owner = operation.aggregate
     aggregate = owner if field == operation.target else referred_aggregate(field, owner)
@@ -91,13 +91,13 @@ def named_aggregate(operation: Operation, field: str) -> Aggregate[Any] | None:
 
 
 @cache
-def list_by_name(aggregate: Aggregate[Any]) -> Operation | None:
+def list_by_name(aggregate: Aggregate) -> Operation | None:
     """Return the list of an aggregate that takes names."""
     lists = (one for one in aggregate.operations if one.target is None and {"name", "q"} <= one.input.model_fields.keys())
     return next((one for one in lists if one.kind == "query"), None)
 
 
-async def find_candidates(aggregate: Aggregate[Any], text: str, service: Service, caller: Caller) -> list[dict[str, str]]:
+async def find_candidates(aggregate: Aggregate, text: str, service: Service, caller: Caller) -> list[dict[str, str]]:
     """Return id and name of the things with this name, or of those whose name holds it, if the caller may list them."""
     operation, name = list_by_name(aggregate), name_field(aggregate)
     if (

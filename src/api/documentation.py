@@ -144,10 +144,10 @@ def served_document(settings: Settings) -> bytes:
 def security_schemes(settings: Settings) -> dict[str, Any]:
     """Return the ways to sign in: by a token, and at the provider that people can go to from a page."""
     bearer = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token."}
-    schemes: dict[str, Any] = {"bearer": bearer}
+    schemes: dict[str, object] = {"bearer": bearer}
     if (provider := sign_in_provider(settings)) is not None:
         addresses = {"authorizationUrl": provider.authorization_url, "tokenUrl": provider.token_url}
-        flow: dict[str, Any] = {"authorizationCode": {**addresses, "scopes": {}}}
+        flow: dict[str, object] = {"authorizationCode": {**addresses, "scopes": {}}}
         schemes["sign_in"] = {"type": "oauth2", "description": f"An account at {provider.issuer}.", "flows": flow}
     return schemes
 
@@ -171,7 +171,7 @@ def sign_in_options(provider: IdentityProvider | None) -> dict[str, Any] | None:
     return {"clientId": provider.public_client_id, "usePkceWithAuthorizationCodeGrant": True, **extra}
 
 
-def script_json(value: Any) -> str:
+def script_json(value: object) -> str:
     """Return data as it may stand in a script of a page."""
     return orjson.dumps(value).decode().replace("<", "\\u003c")
 

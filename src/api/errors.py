@@ -22,16 +22,22 @@ class FieldError(BaseModel):
     """What is wrong with one part of a request."""
 
     loc: list[str | int]
+    """Where in the request it is wrong."""
     msg: str
+    """What is wrong with it."""
     type: str
+    """The rule that is broken, by name."""
 
 
 class NeededField(BaseModel):
     """A field that a request must give."""
 
     name: str
+    """The name of the field."""
     type: str
+    """What kind of value the field takes."""
     description: str | None = None
+    """What the field means."""
 
 
 class Problem(BaseModel):
@@ -39,17 +45,27 @@ class Problem(BaseModel):
     the wrong form, `errors` lists what is wrong, `needed` the fields it must have, and `example` shows one that is right."""
 
     type: str
+    """The page about the refusal."""
     title: str
+    """What the refusal means."""
     status: int
+    """The HTTP status number."""
     detail: str
     instance: str
+    """This refusal among all others: its correlation id as a URN."""
     code: str
+    """The class name of the refusal."""
     context: str
+    """The context whose rule refused."""
     reason: str | None = None
+    """The machine-readable cause of the refusal."""
     facts: dict[str, Any] | None = None
     errors: list[FieldError] | None = None
+    """What is wrong with the form of the request."""
     needed: list[NeededField] | None = None
+    """The fields that the request must have."""
     example: dict[str, Any] | None = None
+    """Arguments that the operation takes, with ids as placeholders."""
     correlation_id: UUID
 
 

@@ -132,7 +132,7 @@ def registry_document(registry: Registry) -> dict[str, Any]:
 def operation_entry(operation: Operation, forms: Forms) -> Schema:
     """Return what the document says of one operation."""
     form = forms.inputs[operation.name]
-    example: Mapping[str, Any] = {} if operation.example is None else example_values(operation)
+    example: Mapping[str, object] = {} if operation.example is None else example_values(operation)
     entry: Schema = {
         "operationId": operation.name,
         "tags": [operation.context],
@@ -179,7 +179,7 @@ def request_schema(operation: Operation, form: Schema) -> Schema:
 
 def example_values(operation: Operation) -> dict[str, Any]:
     """Return the arguments of an operation's example, with ids that are the same wherever the same thing is meant."""
-    values: dict[str, Any] = fill(operation.example, lambda name: str(derived_uuid7(0, "example", name)))
+    values: dict[str, object] = fill(operation.example, lambda name: str(derived_uuid7(0, "example", name)))
     return values
 
 
@@ -199,7 +199,7 @@ def refusal_links(operation: Operation) -> str:
     return f"\n\nRefused with: {links}." if links else ""
 
 
-def parameters(operation: Operation, form: Schema, example: Mapping[str, Any]) -> Iterator[Schema]:
+def parameters(operation: Operation, form: Schema, example: Mapping[str, object]) -> Iterator[Schema]:
     """Yield the parameters of path, query and headers."""
 
     def parameter(name: str, place: str, schema: Schema, *, required: bool) -> Schema:

@@ -41,7 +41,7 @@ def from_json(model: type[M], body: bytes, place: str = "body", path: Mapping[st
         raise RequestValidationError.of(error, place) from None
 
 
-def with_path_fields(content: Any, path: Mapping[str, str]) -> dict[str, Any]:
+def with_path_fields(content: object, path: Mapping[str, str]) -> dict[str, object]:
     """Return the members of a body and the fields of the path; raise where the body names one of those."""
     if not isinstance(content, dict):
         raise RequestValidationError.at("body", msg="Input should be an object", type="model_type")
@@ -90,7 +90,7 @@ def uuid_from(text: Any, *place: str) -> UUID:
         ) from None
 
 
-def idempotency_key(key: Any, *place: str) -> str:
+def idempotency_key(key: object, *place: str) -> str:
     """Return the idempotency key at this place of a request."""
     if not (isinstance(key, str) and 1 <= len(key) <= MAX_KEY_LENGTH and key.isprintable()):
         raise RequestValidationError.at(*place, msg=f"Give 1 to {MAX_KEY_LENGTH} printable characters", type="key_length")
@@ -119,13 +119,13 @@ def repeatable_fields(model: type[BaseModel]) -> frozenset[str]:
     return frozenset(name for name, info in model.model_fields.items() if _is_collection(info.annotation))
 
 
-def _is_collection(annotation: Any) -> bool:
+def _is_collection(annotation: object) -> bool:
     if get_origin(annotation) in (Union, types.UnionType):
         return any(_is_collection(part) for part in get_args(annotation))
     return get_origin(annotation) in (tuple, frozenset)
 
 
-def refuse_repeated_keys(body: bytes, content: Any, place: str) -> None:
+def refuse_repeated_keys(body: bytes, content: object, place: str) -> None:
     """Raise where an object names a key twice: another reader of the same text may have used the other value."""
     # Content written again lacks the members that reading dropped, so it has fewer colons, unless a colon was escaped.
     try:
@@ -142,7 +142,7 @@ class RepeatedKeyError(Exception):
     """An object of JSON text names a key twice."""
 
 
-def distinct_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def distinct_members(members: list[tuple[str, object]]) -> dict[str, object]:
     """Return the object of these members; raise where two have the same key."""
     content = dict(members)
     if len(content) != len(members):

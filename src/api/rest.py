@@ -13,9 +13,8 @@ from baton.api.http import Request, Response
 from baton.api.parsing import from_json, from_query, idempotency_key, refuse_internal, uuid_from, wants_dry_run
 from baton.application.caller import Caller
 from baton.application.ports import CommandResult
-from baton.application.queries import HistoryPage
 from baton.application.service import Service
-from baton.domain.kernel import Document
+from baton.domain.kernel import Document, HistoryPage, State
 from baton.domain.registry import Operation
 from baton.domain.shared.listing import Page
 
@@ -43,7 +42,7 @@ class OperationEndpoint:
     async def _answer(self, request: Request, body: bytes, caller: Caller, target_id: UUID | None) -> Response:
         request_input = self._input(request, body)
         if self.operation.kind == "query":
-            return query_response(await self.service.ask(request_input, caller, target_id=target_id))
+            return query_response((await self.service.show(request_input, caller, target_id=target_id)).shown)
         if wants_dry_run(request.header(b"prefer")):
             rehearsed = await self.service.dry_run(request_input, caller, target_id=target_id)
             return Response(200, rehearsed.model_dump_json().encode(), [(b"preference-applied", b"handling=dry-run")])
@@ -68,7 +67,7 @@ class OperationEndpoint:
         return request_input
 
 
-def query_response(answer: Any) -> Response:
+def query_response(answer: object) -> Response:
     """Return the response to a query."""
     if isinstance(answer, Document):
         return Response(200, answer.content, [INERT], content_type=answer.media_type.encode())
@@ -84,9 +83,11 @@ def executed_response(executed: CommandResult) -> Response:
     return Response(executed.status, body, headers)
 
 
-def answer_json(answer: Any) -> bytes:
+def answer_json(answer: object) -> bytes:
     """Return a query's answer as JSON text."""
     match answer:
+        case State():
+            return answer.aggregate.show(answer).model_dump_json().encode()
         case BaseModel():
             return answer.model_dump_json().encode()
         case Page(items, next_cursor):
@@ -98,11 +99,11 @@ def answer_json(answer: Any) -> bytes:
             return plain_json(answer)
 
 
-def item_json(item: Any) -> bytes:
+def item_json(item: object) -> bytes:
     """Return one item of a page as JSON text."""
     return item.model_dump_json(warnings=False).encode() if isinstance(item, BaseModel) else plain_json(item)
 
 
-def plain_json(data: Any) -> bytes:
+def plain_json(data: object) -> bytes:
     """Return plain data as JSON text in the form that models have: times end with Z."""
     return orjson.dumps(data, option=orjson.OPT_UTC_Z)

@@ -6,7 +6,7 @@ SERVICE_TAG = {"service": "The service itself: whether it is well, its metrics, 
 JSON_OBJECT = {"application/json": {"schema": {"type": "object", "additionalProperties": True}}}
 
 
-def _entry(name: str, summary: str, **more: Any) -> dict[str, Any]:
+def _entry(name: str, summary: str, **more: object) -> dict[str, Any]:
     return {"operationId": name, "tags": ["service"], "summary": summary, "security": [], **more}
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from baton.api.authentication import is_expired
@@ -198,7 +198,7 @@ def visible_frames(rows: Sequence[EventRow], access: FeedAccess, query: EventFil
     return Bookmark(row.transaction_id, row.position), bytes(frames)
 
 
-async def wait_unless_over(over: "asyncio.Task[None]", waiting: Coroutine[Any, Any, None]) -> None:
+async def wait_unless_over(over: "asyncio.Task[None]", waiting: Coroutine[object, object, None]) -> None:
     """Wait for something, or until the stream must end."""
     task = asyncio.create_task(waiting)
     try:
@@ -239,7 +239,7 @@ class ConductStream:
         procedure_id = uuid_from(request.path["procedure_id"], "path", "procedure_id")
         query = from_query(StreamProcedureConduct, request.query, {})
         mark = resume_mark(request)
-        view: ConductView = await self.service.ask(query, caller, target_id=procedure_id)
+        view = await self.service.ask(query, caller, target_id=procedure_id)
         if mark is None:
             watch = await self.feed.latest(procedure_id)
         elif (watch := await self.feed.behind(procedure_id, *mark)) is None:

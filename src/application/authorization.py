@@ -25,7 +25,7 @@ class PrincipalStatuses:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[tuple[str, UUID], tuple[int, Any]] = {}
+        self._known: dict[tuple[str, UUID], tuple[int, object]] = {}
 
     async def of(self, principal_id: UUID) -> PrincipalStatus:
         """Return whether a principal is active, and an agent in service."""
@@ -45,10 +45,10 @@ class PrincipalStatuses:
         actor_version = self._version(Actor.aggregate, principal_id)
         return JudgedPrincipal(principal_id, standing.objection or unknown, actor_version, agent_version)
 
-    def _version(self, aggregate: Aggregate[Any], id: UUID) -> int:
+    def _version(self, aggregate: Aggregate, id: UUID) -> int:
         return self._known.get((aggregate.name, id), (0, None))[0]
 
-    async def _latest(self, aggregate: Aggregate[Any], id: UUID) -> Any:
+    async def _latest(self, aggregate: Aggregate, id: UUID) -> Any:
         key = (aggregate.name, id)
         version, state = self._known.get(key, (0, None))
         for row in await self._store.newer(aggregate.name, {id: version}):

@@ -112,7 +112,7 @@ class MalformedControlAddressError(ControlError):
 class SetpointOutOfLimitsError(ControlError):
     """The value lies outside the limits of the signal; nothing was sent."""
 
-    def __init__(self, message: str, facts: Mapping[str, Any]) -> None:
+    def __init__(self, message: str, facts: Mapping[str, object]) -> None:
         super().__init__(message)
         self.facts = facts
 
@@ -120,7 +120,7 @@ class SetpointOutOfLimitsError(ControlError):
 LimitCheck = Callable[[str, Any], Awaitable[None]]  # raises SetpointOutOfLimitsError where a value is not allowed
 
 
-async def allow_any_value(address: str, value: Any) -> None:
+async def allow_any_value(address: str, value: object) -> None:
     """Accept every value: the limit check of code that knows no limits."""
 
 
@@ -131,7 +131,7 @@ class Control(Protocol):
         """Return the current value of a signal; raise ControlError."""
 
     async def write(
-        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
+        self, address: str, value: object, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         """Set a signal, and return when that is confirmed, or without `wait` as soon as it is on its way. The fence is
         called right before the bytes go out, and nothing is sent where it raises; None means that of a wrapping control."""
@@ -175,8 +175,8 @@ class FencedControl:
         self._stood_still = stood_still
         self.repeats = 0
         self._touched: dict[str, None] = {}
-        self.written: dict[str, Any] = {}
-        self.unconfirmed: dict[str, list[Any]] = {}
+        self.written: dict[str, object] = {}
+        self.unconfirmed: dict[str, list[object]] = {}
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ class FencedControl:
             self.repeats += 1
 
     async def write(
-        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
+        self, address: str, value: object, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         """Set a signal unless the fence is closed or the value lies outside its limits; a task that is being cancelled stops
         what it started, and passes both."""

@@ -82,7 +82,7 @@ def would_record(batch: Batch, command: Command, *, texts: bool) -> Iterator[Wou
             yield WouldRecord(stream=append.stream_type, stream_id=append.stream_id, event_type=name, payload=shown)
 
 
-def texts_in(value: Any) -> Iterator[str]:
+def texts_in(value: object) -> Iterator[str]:
     """Yield every text in plain data."""
     match value:
         case str():
@@ -95,7 +95,7 @@ def texts_in(value: Any) -> Iterator[str]:
                 yield from texts_in(part)
 
 
-def keep_texts(hidden: Any, full: Any, own: frozenset[str]) -> Any:
+def keep_texts(hidden: object, full: object, own: frozenset[str]) -> Any:
     """Return data whose free texts are null, with those put back that the caller sent."""
     match hidden, full:
         case None, str() if full in own:

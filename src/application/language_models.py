@@ -148,7 +148,7 @@ def pause_after(attempt: int, error: LanguageModelError) -> float:
     return min(LONGEST_WAIT, max(FIRST_WAIT * float(2**attempt), wanted or 0.0))
 
 
-def chat_response(request: ChatRequest, answer: Any, *, usage: Usage, stop_reason: str, model_id: str) -> ChatResponse:
+def chat_response(request: ChatRequest, answer: object, *, usage: Usage, stop_reason: str, model_id: str) -> ChatResponse:
     """Return an answer that can be stored and fits the request's schema; raise an error that does not quote it."""
     if not isinstance(answer, Mapping):
         detail = "The answer is no JSON object."

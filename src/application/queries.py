@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 import orjson
@@ -15,7 +15,7 @@ from baton.application.ports import Authorizer, Bookmark, Clock, EventRow, IdGen
 from baton.application.unit_of_work import UnitOfWork, refuse_missing
 from baton.domain.access.actor import Names, names_of
 from baton.domain.access.references import include_names
-from baton.domain.kernel import Call, History, NamesOnRequest, Query, State, TimeTravel
+from baton.domain.kernel import Call, History, HistoryPage, NamesOnRequest, Query, State, TimeTravel
 from baton.domain.ports import Ports, method_of
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import Order, Page, decode_cursor, encode_cursor, malformed_cursor
@@ -29,14 +29,19 @@ LOG_END = Bookmark(2**63 - 1, 2**63 - 1)  # behind every event
 MOST_SCANNED = 20_000  # events that one page looks through before it answers with what it found and a cursor to go on
 
 
-@dataclass(frozen=True)
-class HistoryPage:
-    """A page of one stream's events, under the aggregate's own id name."""
+T = TypeVar("T")
 
-    id_name: str
-    id: UUID
-    items: tuple[Mapping[str, Any], ...]
-    next_cursor: str | None
+
+class ShownAnswer(NamedTuple, Generic[T]):
+    """An answer as its query declares it, and as plain data with the names of what it refers to where that is asked for."""
+
+    answer: T
+    named: Mapping[str, Any] | None = None
+
+    @property
+    def shown(self) -> Any:
+        """What a surface shows."""
+        return self.answer if self.named is None else self.named
 
 
 @dataclass
@@ -47,13 +52,18 @@ class Queries:
     new_id: IdGenerator
     ports: Ports
 
-    async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
+    async def ask(self, query: Query[T], caller: Caller, *, target_id: UUID | None = None) -> T:
+        """Return the answer to a query."""
+        return (await self.show(query, caller, target_id=target_id)).answer
+
+    async def show(self, query: Query[T], caller: Caller, *, target_id: UUID | None = None) -> ShownAnswer[T]:
+        """Return the answer to a query, with names where they are asked for."""
         operation = query.operation
         if not operation.open:
             refuse_denied(operation.command_name, await self.authorizer.authorize(caller, operation.command_name))
         return await self.answer(query, caller, target_id=target_id)
 
-    async def answer(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
+    async def answer(self, query: Query[T], caller: Caller, *, target_id: UUID | None = None) -> ShownAnswer[T]:
         """Answer a query of a caller whose permission for it is known."""
         operation = query.operation
         if query.reads_projections and (position := getattr(query, "min_position", None)):
@@ -76,19 +86,19 @@ class Queries:
         async with self.store.session() as session:
             return await self._with_names(query, answer, UnitOfWork(session, caller, self.authorizer, self.ports))
 
-    async def _with_names(self, query: Query, answer: Any, unit: UnitOfWork) -> Any:
-        """Return an answer, as plain data with the names of what it refers to where that is asked for."""
+    async def _with_names(self, query: Query[Any], answer: T, unit: UnitOfWork) -> ShownAnswer[T]:
+        """Return an answer, with the names of what it refers to where that is asked for."""
         if not (isinstance(query, NamesOnRequest) and query.include):
-            return answer
-        return await unit.fulfil(include_names(plain_answer(answer), query.operation.aggregate))
+            return ShownAnswer(answer)
+        return ShownAnswer(answer, await unit.fulfil(include_names(plain_answer(answer), query.operation.aggregate)))
 
-    async def _past(self, session: Session, query: TimeTravel, id: UUID) -> State:
+    async def _past(self, session: Session, query: TimeTravel[object], id: UUID) -> State:
         aggregate = query.operation.aggregate
         assert aggregate is not None, "only an aggregate has a past"
         past: State | None = aggregate.replay(await session.load_past(aggregate.name, id, query.as_of, query.as_of_version))
         return past or refuse_missing(aggregate, id)
 
-    async def _history(self, query: History, caller: Caller, id: UUID) -> Any:
+    async def _history(self, query: History, caller: Caller, id: UUID) -> ShownAnswer[Any]:
         aggregate = query.operation.aggregate
         assert aggregate is not None, "only an aggregate has a history"
         texts = (await self.authorizer.authorize(caller, READ_EVENT_TEXTS)).is_allowed
@@ -113,9 +123,11 @@ class Queries:
         return passed
 
 
-def plain_answer(answer: Any) -> Any:
+def plain_answer(answer: object) -> Any:
     """Return an answer as plain data."""
     match answer:
+        case State():
+            return plain_answer(answer.aggregate.show(answer))
         case BaseModel():
             return answer.model_dump(mode="json", warnings=False)
         case Page(items, next_cursor):
@@ -134,7 +146,7 @@ def event_envelope(row: EventRow, texts: bool, names: Names) -> dict[str, Any]:
     return row._asdict() | current | {"principal_name": names[row.principal_id, row.surface_id]}
 
 
-def feed_envelope(row: EventRow, texts: bool, names: Names) -> dict[str, Any]:
+def feed_envelope(row: EventRow, texts: bool, names: Names) -> dict[str, object]:
     """Return an event as the feed shows it: where it holds a list of steps, the address of the whole event stands."""
     envelope = event_envelope(row, texts, names)
     return envelope | {"payload": without_steps(envelope["payload"], address_of(row))}
@@ -146,7 +158,7 @@ def address_of(row: EventRow) -> str:
     return f"{path}/{row.stream_id}/history?limit=1&cursor={encode_cursor(row.version - 1)}"
 
 
-def without_steps(part: Any, address: str) -> Any:
+def without_steps(part: object, address: str) -> object:
     """Return a part of a payload with each list of steps replaced by their number and an address that shows them."""
     match part:
         case dict():
@@ -159,7 +171,7 @@ def without_steps(part: Any, address: str) -> Any:
     return part
 
 
-def is_step_list(key: str, value: Any) -> bool:
+def is_step_list(key: str, value: object) -> bool:
     """Return whether a member of a payload is a list of steps, each of which says of which kind it is."""
     items = value if key.endswith("steps") and isinstance(value, list) else []
     return any(isinstance(item, dict) and "kind" in item for item in items)
@@ -195,9 +207,9 @@ def bookmark_in(cursor: str | None, order: Order) -> Bookmark | None:
     return Bookmark(*numbers_in(encode_cursor(*place), 2, 2**63))
 
 
-def bounded_items(items: Sequence[dict[str, Any]], rows: Sequence[EventRow], max_bytes: int) -> list[dict[str, Any]]:
+def bounded_items(items: Sequence[dict[str, object]], rows: Sequence[EventRow], max_bytes: int) -> list[dict[str, object]]:
     """Return the first events that fit into so many bytes; where one alone does not, its payload is an address instead."""
-    shown: list[dict[str, Any]] = []
+    shown: list[dict[str, object]] = []
     size = 0
     for item, row in zip(items, rows, strict=False):
         size += len(orjson.dumps(item))

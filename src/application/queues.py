@@ -160,7 +160,7 @@ class QueueRunner(LookUpWork):
             await watch.wait()
         await self._record(queue, item, records.EndQueueItem, **await watch.failure())
 
-    async def _record(self, queue: Queue, item: QueueItem, kind: type[Command], **fields: Any) -> None:
+    async def _record(self, queue: Queue, item: QueueItem, kind: type[Command], **fields: object) -> None:
         """Record something about an attempt at an item, as the service itself."""
         command = kind.model_validate({"item_id": item.item_id, "attempt": item.attempt, **fields})
         await execute_with_retry(self.commands, command, system_caller(item), target_id=queue.id)

@@ -12,7 +12,7 @@ from baton.application.caller import Caller
 from baton.application.commands import READ_EVENT_TEXTS, Commands
 from baton.application.long_work import AwaitedWork, RecordedWork
 from baton.application.ports import Authorizer, CommandResult, Engine, EngineUnavailableError, Store, WorkProgress
-from baton.application.queries import Queries
+from baton.application.queries import Queries, ShownAnswer
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_row
 from baton.domain.access.proposal_content import ProposalContent
@@ -119,8 +119,11 @@ class Service:
     async def _start_all(self, opened: Sequence[tuple[AwaitedWork, UUID]]) -> None:
         await asyncio.gather(*(self.start_work(work, work_id) for work, work_id in opened))
 
-    async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
-        return await self.queries.ask(query, caller, target_id=target_id)
+    async def ask(self, query: Query[T], caller: Caller, *, target_id: UUID | None = None) -> T:
+        return (await self.show(query, caller, target_id=target_id)).answer
+
+    async def show(self, query: Query[T], caller: Caller, *, target_id: UUID | None = None) -> ShownAnswer[T]:
+        return await self.queries.show(query, caller, target_id=target_id)
 
     async def start_work(self, work: RecordedWork, work_id: UUID) -> bool:
         """Start the workflow of recorded work, or tell one that listens of its news; what an unreachable engine misses, the
@@ -144,7 +147,7 @@ class Service:
         except EngineUnavailableError:
             log.warning("engine_unavailable", workflow_id=workflow_id)
 
-    async def _run_detached(self, work: Coroutine[Any, Any, T], wait: float = 0) -> asyncio.Task[T]:
+    async def _run_detached(self, work: Coroutine[object, object, T], wait: float = 0) -> asyncio.Task[T]:
         """Run a coroutine that no request must wait for: after a moment it goes on in the background."""
         task = asyncio.create_task(work)
         self._detached.add(task)
@@ -152,12 +155,12 @@ class Service:
         await self._wait(max(wait, ENGINE_WAIT_SECONDS), task)
         return task
 
-    def _log_failure(self, task: asyncio.Task[Any]) -> None:
+    def _log_failure(self, task: asyncio.Task[object]) -> None:
         self._detached.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("engine_call_failed", **error_location(error))
 
-    async def _wait(self, seconds: float, *tasks: asyncio.Task[Any]) -> None:
+    async def _wait(self, seconds: float, *tasks: asyncio.Task[object]) -> None:
         stopping = asyncio.create_task(self.stopping.wait())
         try:
             await asyncio.wait({stopping, *tasks}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

@@ -56,7 +56,7 @@ class UnitOfWork:
         """Suppose nothing any more: a decision that is made anew does not see what the one before it would have written."""
         self._supposed = SupposedWrites()
 
-    async def target(self, aggregate: Aggregate[Any], id: UUID) -> State:
+    async def target(self, aggregate: Aggregate, id: UUID) -> State:
         """Return the state a command is about; refuse with 404 where there is none."""
         states = await self._streams(Streams(aggregate.state, (id,)))
         return states.get(id) or refuse_missing(aggregate, id)
@@ -136,7 +136,7 @@ class UnitOfWork:
         return {id: state for id, state in found.items() if state is not None}
 
 
-async def load_streams(session: Session, aggregate: Aggregate[Any], ids: Sequence[UUID]) -> dict[UUID, FoldedStream]:
+async def load_streams(session: Session, aggregate: Aggregate, ids: Sequence[UUID]) -> dict[UUID, FoldedStream]:
     """Return the present states of the streams that exist, by id; of one that is kept, what was not seen before is read."""
     known = session.folds.find(aggregate.name, ids)
     rows = by_stream(await session.load(aggregate.name, ids, {id: kept.version for id, kept in known.items()}))
@@ -164,13 +164,13 @@ def by_stream(rows: Iterable[StoredEvent]) -> dict[UUID, list[StoredEvent]]:
     return streams
 
 
-def decode_event(aggregate: Aggregate[Any], row: StoredEvent | EventRow) -> Event:
+def decode_event(aggregate: Aggregate, row: StoredEvent | EventRow) -> Event:
     """Return the event in a stored row, under its id where the row has it."""
     event = aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at, row.schema_version)
     return event.attribute(row.event_id, row.principal_id, row.surface_id) if isinstance(row, EventRow) else event
 
 
-def refuse_missing(aggregate: Aggregate[Any], id: UUID) -> NoReturn:
+def refuse_missing(aggregate: Aggregate, id: UUID) -> NoReturn:
     """Refuse: there is no such aggregate."""
     detail = f"There is no {aggregate.label} {id}; check the id or list what exists."
     raise aggregate.NotFound(aggregate.absences.get(id, detail))
@@ -201,7 +201,7 @@ async def load_event_rows(store: Store, id: UUID, *events: type[Event]) -> Seque
         return await session.load_of(events[0].aggregate.name, id, [event.__name__ for event in events])
 
 
-async def load_row(store: Store, record: type[R], **where: Any) -> R | None:
+async def load_row(store: Store, record: type[R], **where: object) -> R | None:
     """Return the row with these values; None where there is none."""
     async with store.session() as session:
         rows = await session.records(record, where)

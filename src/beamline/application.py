@@ -104,7 +104,7 @@ class PlanApplication:
     def issue(self, change: ThingChange, update: Update, *, creates: bool) -> None:
         """Issue one command."""
         operation = OPERATIONS[update.operation]
-        arguments: dict[str, Any] = {name: self.resolve_argument(value) for name, value in update.arguments.items()}
+        arguments: dict[str, object] = {name: self.resolve_argument(value) for name, value in update.arguments.items()}
         own = (change.section, change.key)
         if creates:
             making = command_key(operation, [plain_ids(arguments), change.generation])
@@ -123,7 +123,7 @@ class PlanApplication:
         history = next(one for one in aggregate.operations if one.name.endswith("_history"))
         return sum(1 for _ in self.client.every(history.name, **{aggregate.id_name: self.ids[key]}))
 
-    def resolve_argument(self, value: Any) -> Any:
+    def resolve_argument(self, value: object) -> Any:
         """Return an argument with ids for its references."""
         match value:
             case Ref("principals", key):
@@ -143,12 +143,12 @@ class PlanApplication:
                 return value
 
 
-def command_key(operation: OperationEntry, content: Any) -> str:
+def command_key(operation: OperationEntry, content: object) -> str:
     """Return the idempotency key that follows from what a command says."""
     return f"file-{content_hash([operation.name, content])}"
 
 
-def plain_ids(arguments: Any) -> Any:
+def plain_ids(arguments: object) -> object:
     """Return arguments as JSON data, for a key; a time of issue is left out."""
     match arguments:
         case Mapping():

@@ -87,7 +87,7 @@ def belongs(key: Key, entry: FileEntry, found: set[Key]) -> bool:
 def document(record: BeamlineRecord, entries: Mapping[Key, FileEntry]) -> dict[str, Any]:
     """Return entries as the plain data of a file."""
     shown = shown_texts(record)
-    data: dict[str, Any] = {"baton": 1, **({"facility": record.facility} if record.facility else {})}
+    data: dict[str, object] = {"baton": 1, **({"facility": record.facility} if record.facility else {})}
     for section in SECTIONS:
         own = {key[1]: entry for key, entry in entries.items() if key[0] == section}
         items = asset_items(own, shown) if section == "assets" else [entry_data(own[key], shown) for key in sorted(own)]

@@ -90,7 +90,7 @@ def form_adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
 
 
-def declared_form(form: Any, answer: ServiceAnswer) -> Any:
+def declared_form(form: object, answer: ServiceAnswer) -> Any:
     """Return an answer of the client in the model that the domain declares for it."""
     return form_adapter(form).validate_python(answer.to_dict(), extra="ignore")
 
@@ -137,7 +137,7 @@ class RecordReader:
             self.record.refused[section] = refusal.detail
             return []
 
-    def add_rows(self, section: str, rows: Iterable[Any]) -> None:
+    def add_rows(self, section: str, rows: Iterable[object]) -> None:
         """Add the things of a list."""
         kind = ALL_KINDS[section]
         for row in rows:
@@ -197,7 +197,7 @@ class RecordReader:
     def view(self, thing: RecordedThing) -> Any:
         """Return one thing whole; its row where that says everything."""
         kind = KINDS[thing.section]
-        wanted: dict[str, Any] = {kind.id_name: thing.id}
+        wanted: dict[str, object] = {kind.id_name: thing.id}
         return thing.row if kind.gets is None else self.ask(kind.gets, **wanted)
 
     def note(self, thing: RecordedThing, view: Any) -> None:

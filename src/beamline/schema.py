@@ -10,5 +10,5 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def file_schema() -> dict[str, Any]:
     """Return the JSON Schema of a beamline file, every field described."""
-    schema: dict[str, Any] = describe(BeamlineFile.model_json_schema(by_alias=True))
+    schema: dict[str, object] = describe(BeamlineFile.model_json_schema(by_alias=True))
     return {"$schema": DIALECT, **schema, "title": "Beamline file of Baton"}

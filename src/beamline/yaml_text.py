@@ -3,19 +3,18 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 WIDTH = 110  # characters of a value that is written in one line
 PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_.()/+-]*(?: [A-Za-z0-9_.()/+-]+)*")
 WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})  # Those of YAML 1.1 too, for other readers.
 
 
-def yaml_text(data: Mapping[str, Any], things: Collection[str] = ()) -> str:
+def yaml_text(data: Mapping[str, object], things: Collection[str] = ()) -> str:
     """Return an object as a YAML document; objects in the lists of these names stand in lines of their own."""
     return "".join(f"{line}\n" for line in object_lines(data, things)) if data else "{}\n"
 
 
-def object_lines(data: Mapping[str, Any], things: Collection[str]) -> Iterator[str]:
+def object_lines(data: Mapping[str, object], things: Collection[str]) -> Iterator[str]:
     """Yield the lines of an object."""
     for name, value in data.items():
         head = f"{scalar(name)}:"
@@ -32,7 +31,7 @@ def object_lines(data: Mapping[str, Any], things: Collection[str]) -> Iterator[s
             yield from list_lines(value, things)
 
 
-def list_lines(data: Sequence[Any], things: Collection[str], apart: bool = False) -> Iterator[str]:
+def list_lines(data: Sequence[object], things: Collection[str], apart: bool = False) -> Iterator[str]:
     """Yield the lines of a list; an object begins in the line of its dash."""
     for item in data:
         if not (apart and isinstance(item, Mapping)) and len(line := one_line(item)) < WIDTH:
@@ -43,7 +42,7 @@ def list_lines(data: Sequence[Any], things: Collection[str], apart: bool = False
         yield from (f"  {line}" for line in lines)
 
 
-def inner_lines(value: Any, things: Collection[str]) -> Iterator[str]:
+def inner_lines(value: object, things: Collection[str]) -> Iterator[str]:
     """Yield the lines of an item of a list."""
     if isinstance(value, Mapping) and value:
         yield from object_lines(value, things)
@@ -53,7 +52,7 @@ def inner_lines(value: Any, things: Collection[str]) -> Iterator[str]:
         yield one_line(value)
 
 
-def one_line(value: Any) -> str:
+def one_line(value: object) -> str:
     """Return a value in flow style."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{scalar(name)}: {one_line(one)}" for name, one in value.items()) + "}"
@@ -62,7 +61,7 @@ def one_line(value: Any) -> str:
     return scalar(value)
 
 
-def scalar(value: Any) -> str:
+def scalar(value: object) -> str:
     """Return a scalar; a text stands plain only where no reader can take it for something else."""
     if not isinstance(value, str):
         return json.dumps(value)

@@ -140,7 +140,7 @@ class Piece(ServiceProcess):
         self,
         loader: Loader,
         name: str,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
         directory: Path,
         environment: Environment,
         inherited: Sequence[int] = (),
@@ -265,7 +265,7 @@ def fork(run: Callable[[], object]) -> int:
         stream.flush()
     if pid := os.fork():
         return pid
-    code: Any = 1
+    code: object = 1
     try:
         run()
         code = 0

@@ -20,12 +20,12 @@ class ServiceAnswer:
 
     _form: ClassVar[FormEntry]
 
-    def __init__(self, **members: Any) -> None:
+    def __init__(self, **members: object) -> None:
         form = self._form
         missing = {name: form.defaults.get(name) for name in form.fields if name not in members}
         vars(self).update({name: read_value(form.fields[name], value) for name, value in missing.items()}, **members)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is an answer of the service, and stays as it came")
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ def form_class(name: str) -> type[ServiceAnswer]:
     return type(name, (ServiceAnswer,), {"_form": FORMS[name], "__module__": "baton.client.operations"})
 
 
-def read_value(kind: Kind, value: Any, *, keep_others: bool = False) -> Any:
+def read_value(kind: Kind, value: object, *, keep_others: bool = False) -> Any:
     """Return a value of a JSON document as its kind says; members that its forms do not declare are kept where wanted."""
     if kind is None or value is None:
         return value
@@ -80,7 +80,7 @@ def read_value(kind: Kind, value: Any, *, keep_others: bool = False) -> Any:
     return value
 
 
-def read_scalar(kind: str, value: Any) -> Any:
+def read_scalar(kind: str, value: object) -> object:
     """Return an id or a time; what is none is left as it came."""
     try:
         return SCALARS[kind](value)
@@ -88,7 +88,7 @@ def read_scalar(kind: str, value: Any) -> Any:
         return value
 
 
-def read_form(name: str, value: Any, keep_others: bool) -> Any:
+def read_form(name: str, value: object, keep_others: bool) -> object:
     """Return an object as the form of this name; what is no object is left as it came."""
     if not isinstance(value, dict):
         return value
@@ -116,12 +116,12 @@ def chosen_kind(kinds: list[Any], value: Any) -> Kind:
     return best.name if best is not None and is_recognizable(best.name, value) else None
 
 
-def similarity(form: FormEntry, value: Mapping[str, Any]) -> tuple[int, int]:
+def similarity(form: FormEntry, value: Mapping[str, object]) -> tuple[int, int]:
     """Return how well an object fits a form: the keys they share, then how few the form has besides."""
     return len(form.keys.keys() & value.keys()), -len(form.keys.keys() - value.keys())
 
 
-def is_recognizable(kind: Kind, value: Any) -> bool:
+def is_recognizable(kind: Kind, value: object) -> bool:
     """Return whether a value has anything of a kind that consists of keys."""
     if isinstance(kind, list) and kind[0] == "union":
         return any(is_recognizable(one, value) for one in kind[1:])
@@ -130,7 +130,7 @@ def is_recognizable(kind: Kind, value: Any) -> bool:
     return kind is None or value is not None
 
 
-def json_value(value: Any) -> Any:
+def json_value(value: object) -> Any:
     """Return a value as JSON data, as the service reads and writes it."""
     match value:
         case Enum():

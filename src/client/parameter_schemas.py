@@ -47,7 +47,7 @@ def is_closed(level: Schema) -> bool:
     return any(level.get(keyword) is False for keyword in CLOSING)
 
 
-def merge_patch(target: Any, patch: Any) -> Any:
+def merge_patch(target: object, patch: object) -> Any:
     """Return the target after an RFC 7396 merge patch: a value replaces, null deletes, objects merge recursively."""
     if not isinstance(patch, Mapping):
         return patch
@@ -60,7 +60,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def value_faults(level: Schema, value: Any, place: Path = ()) -> Iterator[ValueFault]:
+def value_faults(level: Schema, value: object, place: Path = ()) -> Iterator[ValueFault]:
     """Yield everything by which a value breaks a level of a schema, each key that is missing or undeclared by itself."""
     for keyword, limit in sorted(level.items()):
         if keyword == "properties" and isinstance(value, Mapping):
@@ -101,7 +101,7 @@ def holds(keyword: str, limit: Any, value: Any) -> bool:
             return not is_array or (len(value) >= limit if keyword == "minItems" else len(value) <= limit)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Return whether a value is a number; true and false are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -125,7 +125,7 @@ def is_of_type(name: str, value: Any) -> bool:
             return isinstance(value, Mapping)
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same(one: object, other: object) -> bool:
     """Return whether two values are the same JSON; true is not 1."""
     if isinstance(one, list) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(is_same, one, other))

@@ -113,7 +113,7 @@ def recipe_rows(session: ClientSession, recipe: Reference, assets: Sequence[Refe
     return RowTargets(form, {**target, "procedure_kind": kind_of(capability.code)}, "bindings")
 
 
-def bindings_in(value: Any) -> Iterator[str]:
+def bindings_in(value: object) -> Iterator[str]:
     """Yield the names of the parameters that steps refer to, in JSON data."""
     parts = [value]  # not by recursion: there may be very many steps
     while parts:
@@ -126,7 +126,7 @@ def bindings_in(value: Any) -> Iterator[str]:
                 parts += (one for one in items if type(one) in NESTED)
 
 
-def queue_item(item: RowItem, rows: RowTargets, subject_id: UUID | None) -> dict[str, Any]:
+def queue_item(item: RowItem, rows: RowTargets, subject_id: UUID | None) -> dict[str, object]:
     """Return a row as an item of add_queue_items; what is conducted has the title for its name."""
     target = {**rows.target, "name": item.title, rows.parameters_field: dict(item.parameters)}
     if subject_id is not None:

@@ -46,7 +46,7 @@ class HttpResponse:
 
 
 def request_of(
-    operation: OperationEntry, arguments: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
+    operation: OperationEntry, arguments: Mapping[str, object], *, key: str | None = None, dry_run: bool = False
 ) -> HttpRequest:
     """Return the request that calls an operation with these arguments, ids of its path among them."""
     check_names(operation, arguments)
@@ -67,7 +67,7 @@ def request_of(
     return HttpRequest(operation, path, body=json.dumps(fields).encode(), headers=headers)
 
 
-def check_names(operation: OperationEntry, given: Mapping[str, Any]) -> None:
+def check_names(operation: OperationEntry, given: Mapping[str, object]) -> None:
     """Refuse arguments that the operation does not have, and the lack of those that it needs."""
     known = {*operation.placeholders, *operation.arguments}
     faults = {name: unknown_argument(operation, name) for name in given if name not in known}
@@ -85,7 +85,7 @@ def target_id(operation: OperationEntry, value: Any) -> UUID:
         raise ArgumentsError(operation, {str(operation.target): "must be an id or a name"}) from None
 
 
-def query_of(fields: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def query_of(fields: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     """Return the parameters of an address; a list repeats its own, and what is null is left out."""
     pairs = ((name, one) for name, value in fields.items() for one in (value if isinstance(value, list) else [value]))
     return tuple((name, one if isinstance(one, str) else json.dumps(one)) for name, one in pairs if one is not None)

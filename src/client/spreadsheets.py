@@ -321,7 +321,7 @@ def sheet_rows(name: str, content: bytes) -> Iterator[SheetRow]:
             return  # the heading and more rows than are taken: the rest is not read
 
 
-def first_sheet(name: str, content: bytes, *, data_only: bool) -> Iterator[tuple[Any, ...]]:
+def first_sheet(name: str, content: bytes, *, data_only: bool) -> Iterator[tuple[object, ...]]:
     """Return the rows of the first sheet that is not hidden, as values or as formulas."""
     from openpyxl import load_workbook
 
@@ -330,7 +330,7 @@ def first_sheet(name: str, content: bytes, *, data_only: bool) -> Iterator[tuple
     if sheet is None:
         raise SpreadsheetError(name, ["has no sheet with cells; put the table on its first sheet."])
     sheet.reset_dimensions()  # a file may say wrongly how large the sheet is
-    rows: Iterator[tuple[Any, ...]] = sheet.iter_rows(max_row=LAST_ROW)
+    rows: Iterator[tuple[object, ...]] = sheet.iter_rows(max_row=LAST_ROW)
     return rows
 
 

@@ -131,7 +131,7 @@ def read_row(
     """Return the item of one row, and what is wrong with its cells by their columns."""
     faults: dict[str, str] = {}
 
-    def read(column: str, reader: Callable[[Cell], Any]) -> Any:
+    def read(column: str, reader: Callable[[Cell], object]) -> Any:
         if (cell := row.cells.get(column)) is None:
             return None
         try:
@@ -199,7 +199,7 @@ def read_value(cell: Cell, level: Schema) -> Any:
     raise CellError(f"{quoted_text(cell)} is none of {', '.join(sorted(types))}; correct the value.")
 
 
-def read_any(cell: Cell, level: Schema) -> Any:
+def read_any(cell: Cell, level: Schema) -> object:
     """Return the value in a cell whose parameter may be of any type: JSON, or else text."""
     if not isinstance(cell, str) or cell in level.get("enum", ()):
         return cell
@@ -268,7 +268,7 @@ def read_title(cell: Cell) -> str:
     return title
 
 
-def read_nested(kind: type[Any], example: str) -> Callable[[Cell], Any]:
+def read_nested(kind: type[object], example: str) -> Callable[[Cell], object]:
     """Return what reads an array or an object, which is written as JSON."""
 
     def read(cell: Cell) -> Any:
@@ -300,7 +300,7 @@ READERS: dict[str, Callable[[Cell], Any]] = {
 }
 
 
-def read_json(text: str) -> Any:
+def read_json(text: str) -> object:
     """Return the value that a text is in JSON; numbers that are not finite are none."""
 
     def refuse(word: str) -> None:

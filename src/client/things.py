@@ -32,7 +32,7 @@ class Collection:
         """Return a thing by its name or id; it is looked for when it is first used."""
         return thing_of(self.client, self.aggregate, reference)
 
-    def list(self, **filters: Any) -> Any:
+    def list(self, **filters: object) -> Any:
         """Yield the things that these filters let through, with what the list says of each."""
         return self.client.every_item(list_operation(self.aggregate), filters, self._listed_thing)
 
@@ -42,7 +42,7 @@ class Collection:
     def __aiter__(self) -> Any:
         return self.list()
 
-    def _listed_thing(self, row: Any) -> "Thing":
+    def _listed_thing(self, row: object) -> "Thing":
         return thing_of(self.client, self.aggregate, getattr(row, self.aggregate.id_name), row)
 
     def __getattr__(self, verb: str) -> Any:
@@ -119,8 +119,8 @@ class PlanThing(Thing):
         subject: Reference | None = None,
         campaign: Reference | None = None,
         recipes: Sequence[Reference] | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        **more_parameters: Any,
+        parameters: Mapping[str, object] | None = None,
+        **more_parameters: object,
     ) -> Any:
         """Ask whether a run with these parameters could start now, and whether these recipes would overwrite data."""
         options = {"name": name, "subject_id": subject, "campaign_id": campaign, "recipe_ids": recipes}
@@ -212,7 +212,7 @@ class ProposalThing(Thing):
         view = yield from self.client.session.call(OPERATIONS["get_proposal"], {"proposal_id": self.reference})
         return ProposalThing(self.client, self.aggregate, view.proposal_id, view)
 
-    def approve(self, *, digest: str | None = None, **fields: Any) -> Any:
+    def approve(self, *, digest: str | None = None, **fields: object) -> Any:
         """Approve the proposal as it was shown, which takes a look at it or the digest of one."""
         shown = digest or getattr(self.row, "digest", None)
         if shown is None:
@@ -230,6 +230,6 @@ KINDS: dict[str, type[Thing]] = {
 }
 
 
-def thing_of(client: Any, aggregate: AggregateEntry, reference: Reference, row: Any = None) -> Thing:
+def thing_of(client: object, aggregate: AggregateEntry, reference: Reference, row: object = None) -> Thing:
     """Return a thing of this kind."""
     return KINDS.get(aggregate.name, Thing)(client, aggregate, reference, row)

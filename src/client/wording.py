@@ -29,7 +29,7 @@ def ending_text(result: Any) -> str:
     return "succeeded" if result.failure is None else f"{ending_word(result)}: {result.failure.message}"
 
 
-def unclosed_text(result: Any) -> str | None:
+def unclosed_text(result: object) -> str | None:
     """Return which closing steps of a conduct, or of the phases of one, were not done; None where all were."""
     parts = (result, *getattr(result, "phases", ()))
     unclosed = [failure.target for part in parts for failure in getattr(part, "closing_failures", ())]

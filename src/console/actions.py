@@ -83,7 +83,7 @@ class CommandForms:
     async def _phases_left(self, request: Request, session: ConsoleSession, typed: Mapping[str, str]) -> dict[str, str]:
         """Return the phases that the latest conduct of a run has left, as they would be typed in; none while it is live."""
         run_id, queries = typed.get("run_id"), self._console.queries_of(request, session)
-        conduct = await queries.find(GetRunConduct, run_id) if run_id else None
+        conduct = await queries.show_found(GetRunConduct, run_id) if run_id else None
         if conduct is None or conduct["result"] is None:
             return {}
         left = [one for one in conduct["phases"] if one["status"] == DEFINED]
@@ -117,7 +117,7 @@ class CommandForms:
         request: Request,
         session: ConsoleSession,
         form: FilledForm,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         typed: Mapping[str, str],
     ) -> Response:
         operation = form.operation
@@ -131,7 +131,7 @@ class CommandForms:
         )
 
     async def _rehearse(
-        self, request: Request, session: ConsoleSession, form: FilledForm, arguments: Mapping[str, Any]
+        self, request: Request, session: ConsoleSession, form: FilledForm, arguments: Mapping[str, object]
     ) -> Response:
         """Answer what a command would do, and give it not."""
         client = InProcessClient.of(self._console.parts.operations, session.caller)
@@ -161,9 +161,9 @@ class CommandForms:
         shown = reader.fields(schema, typed, operation.aggregate, hidden)
         return FilledForm(operation, typed.get(operation.target or ""), typed, shown)
 
-    def _arguments(self, form: FilledForm, typed: Mapping[str, str]) -> dict[str, Any]:
+    def _arguments(self, form: FilledForm, typed: Mapping[str, str]) -> dict[str, object]:
         operation = form.operation
-        arguments: dict[str, Any] = read_fields(form.fields, typed, self._console.zone)
+        arguments: dict[str, object] = read_fields(form.fields, typed, self._console.zone)
         arguments |= {name: typed[name] for name in carried_fields(operation) if name in typed}
         if operation.opens_work and "wait" in operation.input.model_fields:
             arguments["wait"] = 0  # the page of long work shows how far it is
@@ -177,7 +177,7 @@ class CommandForms:
         typed: Mapping[str, str],
         *,
         errors: Mapping[str, Sequence[str]] | None = None,
-        problem: Mapping[str, Any] | None = None,
+        problem: Mapping[str, object] | None = None,
         would: Sequence[Mapping[str, str]] | None = None,
         status: int = 200,
     ) -> Response:
@@ -265,25 +265,25 @@ async def options_of(aggregate_name: str, queries: PageQueries) -> tuple[Option,
     listing = REGISTRY.operations.get(f"list_{aggregate.path.rsplit('/', 1)[-1].replace('-', '_')}")
     if listing is None or not queries.may(listing):
         return ()
-    page = await queries.ask(listing.input, limit=MOST_OPTIONS, order="desc")  # type: ignore[arg-type]
+    page = await queries.show(listing.input, limit=MOST_OPTIONS, order="desc")  # type: ignore[arg-type]
     named = ((item[aggregate.id_name], item.get(column or "") or item[aggregate.id_name], item) for item in page["items"])
     return tuple(Option(str(id), label_with_state(str(name), aggregate.axis, item)) for id, name, item in named)
 
 
-def label_with_state(name: str, axis: str, item: Mapping[str, Any]) -> str:
+def label_with_state(name: str, axis: str, item: Mapping[str, object]) -> str:
     """Return the name of a thing with its state, as an option says it."""
     state = item.get(axis)
     return f"{name} ({words_of(state)})" if state else name
 
 
-async def subject_of(form: FilledForm, queries: PageQueries) -> dict[str, Any] | None:
+async def subject_of(form: FilledForm, queries: PageQueries) -> dict[str, object] | None:
     """Return the thing that a command is about, and which part of it: names and page, as far as the person may see it."""
     operation, target = form.operation, form.target
     aggregate = operation.aggregate
     if target is None or aggregate is None or operation.target != aggregate.id_name:
         return None
     getting = REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
-    view = None if getting is None else await queries.find(getting.input, target)  # type: ignore[arg-type]
+    view = None if getting is None else await queries.show_found(getting.input, target)  # type: ignore[arg-type]
     name = (view or {}).get(name_field(aggregate) or "") or target
     return {
         "label": aggregate.label,
@@ -294,7 +294,7 @@ async def subject_of(form: FilledForm, queries: PageQueries) -> dict[str, Any] |
     }
 
 
-def part_name(view: Mapping[str, Any], given: FormField) -> str | None:
+def part_name(view: Mapping[str, object], given: FormField) -> str | None:
     """Return the name of the part of a thing that a form is about; none where it has no name, or is not seen."""
     parts = (part for parts in view.values() if isinstance(parts, list) for part in parts if isinstance(part, dict))
     found = next((part for part in parts if part.get(given.name) == given.value), {})
@@ -320,7 +320,7 @@ def success_message(operation: Operation, answer: Any) -> str:
     return f"{words_of(operation.name)}: done"
 
 
-def destination(form: FilledForm, answer: Any, typed: Mapping[str, str]) -> str:
+def destination(form: FilledForm, answer: object, typed: Mapping[str, str]) -> str:
     """Return where a person goes after a command: to what it made, or back."""
     operation, to = form.operation, safe_path(typed.get(BACK))
     made = getattr(answer, operation.aggregate.id_name, None) if operation.creates and operation.aggregate else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from baton.console.display import words_of
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import VerbButton, form_href, verbs_of
 from baton.domain.conduct.progress import WaitingFor
 from baton.domain.conduct.step_list import StepState
@@ -38,23 +38,21 @@ class ConductVerbs:
     others: list[VerbButton]
 
 
-def waits_in_check(current: Mapping[str, Any] | None) -> bool:
+def waits_in_check(current: Shown | None) -> bool:
     """Return whether a conduct stands in a check that waits."""
     return current is not None and current["state"] == StepState.RUNNING and bool(current["step"].get("timeout"))
 
 
-def unresolved_step(view: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def unresolved_step(view: Shown) -> Shown | None:
     """Return the step of which nobody has said yet whether it was done, or None."""
-    unknown: Mapping[str, Any] | None = view["unknown_step"]
+    unknown: Shown | None = view["unknown_step"]
     if unknown is None:
         return None
     resolved = ({name: value for name, value in one.items() if name != "outcome"} for one in view["resolved_steps"])
     return None if dict(unknown) in list(resolved) else unknown
 
 
-def conduct_verbs(
-    view: Mapping[str, Any], conduct: Mapping[str, Any], current: Mapping[str, Any] | None, queries: PageQueries
-) -> ConductVerbs:
+def conduct_verbs(view: Shown, conduct: Shown, current: Shown | None, queries: PageQueries) -> ConductVerbs:
     """Return the buttons of a procedure, given what its latest conduct is at."""
     buttons = {one.name: with_state(one, view, conduct) for one in verbs_of(Procedure.aggregate, view, queries)}
     status, live = HELD if view["lost"] else view["status"], view["live_conduct_id"] is not None
@@ -87,7 +85,7 @@ def conduct_verbs(
     return ConductVerbs(first, [one for one in buttons.values() if one.name not in shown])
 
 
-def with_state(button: VerbButton, view: Mapping[str, Any], conduct: Mapping[str, Any]) -> VerbButton:
+def with_state(button: VerbButton, view: Mapping[str, object], conduct: Mapping[str, object]) -> VerbButton:
     """Return a button that says why it cannot be given where that follows from the conduct and not from the status alone."""
     if button.why_not is not None:
         return button
@@ -109,13 +107,13 @@ def with_state(button: VerbButton, view: Mapping[str, Any], conduct: Mapping[str
     return button if why_not is None else replace(button, why_not=why_not)
 
 
-def fill_in(button: VerbButton, view: Mapping[str, Any], **fields: Any) -> VerbButton:
+def fill_in(button: VerbButton, view: Shown, **fields: Any) -> VerbButton:
     """Return a button whose form is filled in, and that the state of the conduct allows."""
     permitted = button.why_not if button.why_not is not None and button.why_not.startswith("You may not") else None
     return replace(button, href=form_href(button.operation, view["procedure_id"], **fields), why_not=permitted)
 
 
-def kept_design(conduct: Mapping[str, Any]) -> dict[str, Any]:
+def kept_design(conduct: Shown) -> dict[str, Any]:
     """Return what a loop keeps when it is taken up: the value it is judged by, and its criterion."""
     objective = (conduct["result"] or {}).get("objective")
     if objective is None:

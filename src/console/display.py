@@ -37,22 +37,22 @@ OTHER_FAILURE = re.compile(rf'(?:(?<= failed: )|(?<=")){ERROR_CLASS}')
 DAY, HOUR, MINUTE = 86400, 3600, 60
 
 
-def look_of(state: Any) -> str:
+def look_of(state: object) -> str:
     """Return how a state looks."""
     return LOOK_OF.get(str(getattr(state, "value", state)), PLAIN)
 
 
-def sign_of(state: Any) -> str:
+def sign_of(state: object) -> str:
     """Return the sign of a state, which says without colour how it looks."""
     return SIGNS[look_of(state)]
 
 
-def shown_status(view: Mapping[str, Any]) -> Any:
+def shown_status(view: Mapping[str, object]) -> Any:
     """Return the status of a run or procedure as it is shown: what is Running on the record alone is lost."""
     return "Lost" if view.get("lost") and view["status"] == "Running" else view["status"]
 
 
-def words_of(name: Any) -> str:
+def words_of(name: object) -> str:
     """Return a name of the code as words: `NotPermitted` -> `Not permitted`, `hold_run` -> `Hold run`."""
     text = WORD.sub(" ", str(getattr(name, "value", name))).strip()
     rest = [part if part.isupper() and len(part) > 1 else part.lower() for part in text.split(" ")]
@@ -68,7 +68,7 @@ def reason_text(reason: str) -> str:
     return OTHER_FAILURE.sub("", STEP_FAILURE.sub(describe, reason))
 
 
-def instant_of(value: Any) -> datetime | None:
+def instant_of(value: object) -> datetime | None:
     """Return a time that plain data holds."""
     if isinstance(value, datetime) or value is None:
         return value
@@ -108,7 +108,7 @@ class Display:
     def __init__(self, zone: ZoneInfo) -> None:
         self.zone = zone
 
-    def clock(self, value: Any) -> Markup:
+    def clock(self, value: object) -> Markup:
         """Return a time on the facility's clock."""
         at = instant_of(value)
         if at is None:
@@ -118,7 +118,7 @@ class Display:
             at.isoformat(), local.strftime("%Y-%m-%d %H:%M:%S %Z"), local.strftime("%Y-%m-%d %H:%M:%S")
         )
 
-    def age(self, value: Any) -> Markup:
+    def age(self, value: object) -> Markup:
         """Return a time as an age, which the page counts on."""
         at = instant_of(value)
         if at is None:
@@ -128,7 +128,7 @@ class Display:
             at.isoformat(), local.strftime("%Y-%m-%d %H:%M:%S %Z"), local.strftime("%d %b %H:%M:%S")
         )
 
-    def hour(self, value: Any) -> Markup:
+    def hour(self, value: object) -> Markup:
         """Return the time of day."""
         at = instant_of(value)
         if at is None:
@@ -137,19 +137,19 @@ class Display:
         title = local.strftime("%Y-%m-%d %H:%M:%S %Z")
         return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), title, local.strftime("%H:%M"))
 
-    def chip(self, state: Any) -> Markup:
+    def chip(self, state: object) -> Markup:
         """Return a state as a sign, a colour and a word."""
         return Markup('<span class="chip {}"><span aria-hidden="true">{}</span> {}</span>').format(
             look_of(state), sign_of(state), words_of(state)
         )
 
-    def link(self, aggregate: str | Aggregate[Any], id: Any, name: Any = None) -> Markup:
+    def link(self, aggregate: str | Aggregate, id: Any, name: Any = None) -> Markup:
         """Return a link to the page of a thing, by its name where that is known."""
         if not id:
             return Markup('<span class="none">none</span>')
         return Markup('<a href="{}">{}</a>').format(href_of(aggregate, id), name or short_id(id))
 
-    def value(self, value: Any, field: str = "", beside: Mapping[str, Any] | None = None) -> Markup:
+    def value(self, value: object, field: str = "", beside: Mapping[str, object] | None = None) -> Markup:
         """Return any value of plain data as it is best read."""
         match value:
             case _ if value in (None, "", [], {}, ()) and not isinstance(value, bool | int | float):
@@ -191,19 +191,19 @@ class Display:
                 return Markup('<ul class="values">{}</ul>').format(items)
         return Markup("{}").format(str(value))
 
-    def _reference(self, id: str, field: str, beside: Mapping[str, Any] | None) -> Markup:
+    def _reference(self, id: str, field: str, beside: Mapping[str, object] | None) -> Markup:
         aggregate = referred_aggregate(field) if field and field != "id" else None
         known = (beside or {}).get(f"{field}_name")
         return self.link(aggregate, id, known) if aggregate else Markup("<code>{}</code>").format(id)
 
 
-def href_of(aggregate: str | Aggregate[Any], id: Any) -> str:
+def href_of(aggregate: str | Aggregate, id: Any) -> str:
     """Return the address of a thing's page."""
     kind = REGISTRY.aggregates[aggregate] if isinstance(aggregate, str) else aggregate
     return f"/console{kind.path}/{id}"
 
 
-def short_id(id: Any) -> str:
+def short_id(id: object) -> str:
     """Return the part of an id that tells it from others at a glance: its end, as its beginning is a time."""
     return f"…{str(id)[-8:]}"
 

@@ -13,6 +13,7 @@ from uuid_utils.compat import uuid7
 
 from baton.api.errors import RequestValidationError
 from baton.console.display import words_of
+from baton.console.page_queries import Shown
 from baton.console.units import parse_quantity
 from baton.domain.kernel import Aggregate
 from baton.domain.shared.json_schema import Schema, name_in
@@ -82,11 +83,9 @@ class FormReader:
     components: Mapping[str, Schema]
     zone: ZoneInfo
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    last_values: Mapping[str, Any] = field(default_factory=dict)
+    last_values: Shown = field(default_factory=dict)
 
-    def fields(
-        self, schema: Schema, typed: Typed, owner: Aggregate[Any] | None, hidden: Iterable[str] = ()
-    ) -> list[FormField]:
+    def fields(self, schema: Schema, typed: Typed, owner: Aggregate | None, hidden: Iterable[str] = ()) -> list[FormField]:
         """Return the fields of an object's schema, those that are required first."""
         refuse_too_many_rows(typed)
         schema, _ = self.resolve(schema)
@@ -112,7 +111,7 @@ class FormReader:
                 return {**schema, **own}, nullable
 
     def _field(
-        self, name: str, place: str, schema: Schema, required: bool, typed: Typed, owner: Aggregate[Any] | None
+        self, name: str, place: str, schema: Schema, required: bool, typed: Typed, owner: Aggregate | None
     ) -> FormField:
         schema, nullable = self.resolve(schema)
         known = place not in typed and "default" in schema and isinstance(schema["default"], int | float | str)
@@ -172,7 +171,7 @@ class FormReader:
                 return "area" if schema.get("maxLength", 0) > LONG_TEXT else "text"
         return "json"
 
-    def _of_type(self, shown: FormField, schema: Schema, typed: Typed, owner: Aggregate[Any] | None) -> FormField:
+    def _of_type(self, shown: FormField, schema: Schema, typed: Typed, owner: Aggregate | None) -> FormField:
         place, kind = shown.place, self.kind(schema)
         match kind:
             case "constant":
@@ -230,7 +229,7 @@ class FormReader:
                 return {place: json.dumps(value, ensure_ascii=False)}
         return {place: plain_text(value)}
 
-    def _typed_members(self, schema: Schema, value: Mapping[str, Any], place: str) -> dict[str, str]:
+    def _typed_members(self, schema: Schema, value: Shown, place: str) -> dict[str, str]:
         known = schema.get("properties", {})
         parts = {name: (known[name], part) for name, part in value.items() if name in known}
         found: dict[str, str] = {}
@@ -238,7 +237,7 @@ class FormReader:
             found |= self.type_in(form, part, f"{place}.{name}" if place else name)
         return found
 
-    def _chosen_alternative(self, schema: Schema, value: Mapping[str, Any]) -> tuple[str, Schema]:
+    def _chosen_alternative(self, schema: Schema, value: Shown) -> tuple[str, Schema]:
         """Return the alternative that a value is of."""
         tagged = self.alternatives(schema)
         if "discriminator" in schema:
@@ -251,9 +250,7 @@ class FormReader:
                 return tag, one
         return next(iter(tagged.items()))
 
-    def _object_fields(
-        self, place: str, schema: Schema, typed: Typed, owner: Aggregate[Any] | None
-    ) -> tuple[FormField, ...]:
+    def _object_fields(self, place: str, schema: Schema, typed: Typed, owner: Aggregate | None) -> tuple[FormField, ...]:
         required = set(schema.get("required", ()))
         names = sorted(schema["properties"], key=lambda name: name not in required)
         return tuple(
@@ -272,7 +269,7 @@ class FormReader:
         return {}
 
     def _alternative_fields(
-        self, shown: FormField, tagged: Mapping[str, Schema], typed: Typed, owner: Aggregate[Any] | None
+        self, shown: FormField, tagged: Mapping[str, Schema], typed: Typed, owner: Aggregate | None
     ) -> FormField:
         options = tuple(Option(tag, words_of(tag)) for tag in tagged)
         chosen = typed.get(f"{shown.place}.{SHOW}", "")
@@ -329,7 +326,7 @@ def limits_of(schema: Schema) -> str:
     return f"at most {plain_text(most)}" if most is not None and abs(most) < 2**31 - 1 else ""
 
 
-def plain_text(value: Any) -> str:
+def plain_text(value: object) -> str:
     """Return a value as it would be typed."""
     match value:
         case str():
@@ -401,7 +398,7 @@ class FieldFaults(ValueError):
         self.faults = faults
 
 
-def read_fields(fields: Sequence[FormField], typed: Typed, zone: ZoneInfo) -> dict[str, Any]:
+def read_fields(fields: Sequence[FormField], typed: Typed, zone: ZoneInfo) -> dict[str, object]:
     """Return what was typed into these fields as JSON; fields that were left empty are left out."""
     faults: dict[str, str] = {}
     found = {one.name: value for one in fields if (value := read_field(one, typed, zone, faults)) is not MISSING}
@@ -469,7 +466,7 @@ def number_in(text: str, shown: FormField) -> int | float:
     return int(number) if number == int(number) and abs(number) < 2**53 else number
 
 
-def declared_value(text: str, shown: FormField) -> Any:
+def declared_value(text: str, shown: FormField) -> object:
     """Return the value that an option stands for; a text that is none of them stays what it is, and is refused as such."""
     return next((value for value in shown.values if str(value) == text), text)
 
@@ -480,7 +477,7 @@ def instant_in(text: str, zone: ZoneInfo) -> str:
     return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def errors_by_place(problem: Mapping[str, Any], fields: Sequence[FormField]) -> dict[str, list[str]]:
+def errors_by_place(problem: Shown, fields: Sequence[FormField]) -> dict[str, list[str]]:
     """Return what a refusal says of single fields, by their places; what belongs to none is said of the form."""
     found: dict[str, list[str]] = {}
     places = {one.place for one in flatten(fields)}

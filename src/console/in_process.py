@@ -36,7 +36,7 @@ class InProcessClient:
 
     async def carry_out(self, exchange: CallScript[T]) -> T:
         """Return the result of an exchange."""
-        answer: Any = None
+        answer: object = None
         while True:
             try:
                 request = exchange.send(answer)

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from baton.console.display import href_of, is_uuid, short_id, words_of
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import form_href
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.naming import name_field
@@ -73,7 +72,7 @@ class Judgement:
 
     closed: tuple[ClosedGate, ...] = ()
     open: tuple[str, ...] = ()
-    cautions: tuple[Mapping[str, Any], ...] = ()
+    cautions: tuple[Shown, ...] = ()
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     remark: str = ""
     proposal: str = ""
@@ -108,7 +107,7 @@ def grant_remedies(names: Iterable[str]) -> tuple[Remedy, ...]:
     return tuple(Remedy(f"Who holds {name}", f"/console/people?command={name}") for name in names)
 
 
-async def closed_gate(verdict: Mapping[str, Any], queries: PageQueries) -> ClosedGate:
+async def closed_gate(verdict: Shown, queries: PageQueries) -> ClosedGate:
     """Return a gate that a preflight found closed, with links to what opens it."""
     gate, facts = verdict["gate"], verdict["facts"] or {}
     named, sentence = gate_words(gate), verdict["detail"] or "It is closed."
@@ -136,11 +135,11 @@ async def name_of(kind: str, id: str, queries: PageQueries) -> str:
     """Return what a thing is called, as far as the person may see it."""
     aggregate = REGISTRY.aggregates[kind]
     getting = REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
-    view = None if getting is None else await queries.find(getting.input, id)  # type: ignore[arg-type]
+    view = None if getting is None else await queries.show_found(getting.input, id)  # type: ignore[arg-type]
     return str((view or {}).get(name_field(aggregate) or "") or f"{words_of(aggregate.label)} {short_id(id)}")
 
 
-def ids_in(value: Any) -> Iterator[str]:
+def ids_in(value: object) -> Iterator[str]:
     """Yield every id that plain data holds."""
     match value:
         case str() if is_uuid(value):

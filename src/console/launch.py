@@ -16,7 +16,7 @@ from baton.client.requests import HttpRequest
 from baton.console.display import href_of
 from baton.console.judgement import ClosedGate, Judgement, Remedy, closed_gate, gate_words, missing_grants
 from baton.console.launch_form import PHASE, Errors, GivenLaunch, LaunchShape, closed_by_fields, errors_of
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.domain.kernel import NeededPermissions
 from baton.domain.shared.json_schema import Schema
 from baton.domain.shared.refusals import Refusal
@@ -51,7 +51,7 @@ class Launchable(Protocol):
     def request(self, given: GivenLaunch) -> dict[str, Any]:
         """Return the fields of the command that launches it."""
 
-    def address(self, launched: Mapping[str, Any]) -> str:
+    def address(self, launched: Mapping[str, object]) -> str:
         """Return the address of what was started, by the answer."""
 
 
@@ -78,9 +78,9 @@ def lacking_grants(launch: Launchable, queries: PageQueries) -> tuple[str, ...]:
 class PlanLaunch:
     """A plan with its method, and the recipes that realise what it is for."""
 
-    plan: Mapping[str, Any]
-    method: Mapping[str, Any]
-    recipes: Sequence[Mapping[str, Any]]
+    plan: Shown
+    method: Shown
+    recipes: Sequence[Shown]
 
     @cached_property
     def shape(self) -> LaunchShape:
@@ -98,7 +98,7 @@ class PlanLaunch:
     def needs(self) -> NeededPermissions:
         return StartLaunch(plan_id=self.plan["plan_id"]).needs()
 
-    def overrides(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def overrides(self, parameters: Mapping[str, object]) -> dict[str, object]:
         """Return the parameters that differ from the plan's own; all, where those were written under another schema."""
         defaults = self.plan["default_parameters"]
         if self.plan["parameters_schema_revision"] != self.method["parameters_schema_revision"]:
@@ -115,7 +115,7 @@ class PlanLaunch:
         candidates = [one["recipe_id"] for one in self.recipes]
         recipes = [id for id in candidates if id in given.phases or len(candidates) == 1]
         try:
-            answer = await queries.ask(
+            answer = await queries.show(
                 PreflightRun,
                 plan_id=self.plan["plan_id"],
                 override_parameters=overrides,
@@ -158,7 +158,7 @@ class PlanLaunch:
         asked = {"plan_id": self.plan["plan_id"], "parameters": self.overrides(given.parameters)}
         return {**given.options, **asked, **phases}
 
-    def address(self, launched: Mapping[str, Any]) -> str:
+    def address(self, launched: Mapping[str, object]) -> str:
         return href_of("Run", launched["run_id"])
 
 
@@ -166,8 +166,8 @@ class PlanLaunch:
 class RecipeLaunch:
     """A recipe with the capability that it realises."""
 
-    recipe: Mapping[str, Any]
-    capability: Mapping[str, Any]
+    recipe: Shown
+    capability: Shown
 
     @cached_property
     def shape(self) -> LaunchShape:
@@ -225,7 +225,7 @@ class RecipeLaunch:
         options = {"procedure_kind" if name == "kind" else name: value for name, value in given.options.items()}
         return {**options, "recipe_id": self.recipe["recipe_id"], "bindings": dict(given.parameters)}
 
-    def address(self, launched: Mapping[str, Any]) -> str:
+    def address(self, launched: Shown) -> str:
         return href_of("Procedure", launched["procedure_ids"][0])
 
 
@@ -239,7 +239,7 @@ def not_judged(refusal: Refusal, closed: Sequence[ClosedGate], errors: Errors) -
 def with_keys(exchange: CallScript[T], key: str) -> CallScript[T]:
     """Carry out an exchange whose commands have keys made of a form's own, so that a form that is sent twice does one
     thing."""
-    answer: Any = None
+    answer: object = None
     numbers: dict[str, int] = {}
     while True:
         try:

@@ -15,26 +15,26 @@ from baton.console.judgement import Judgement, name_of
 from baton.console.launch import Launchable, PlanLaunch, RecipeLaunch, is_proposed
 from baton.console.launch_form import PARAMETERS, GivenLaunch, launch_form, read_launch, timed_name, typed_launch
 from baton.console.page import Context
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.queueing import CHOSEN, load_item, load_queueing, typed_values
+from baton.domain.conduct.procedure_views import GetProcedure
 from baton.domain.contexts import REGISTRY
-from baton.domain.procedure.procedure import ListProcedures
+from baton.domain.procedure.procedure import ListProcedures, Procedure
 from baton.domain.run.run import ListRuns
+from baton.domain.run.run_views import GetRun
 from baton.domain.subject.subject import IN_PLACE, ListSubjects
 from baton.domain.target.start_launch import kind_of
 
-Row = Mapping[str, Any]
+Row = Shown
 RECENT, SEARCHED = 5, 50
 KEPT = ("name", "subject_id", "campaign_id", "raid", "external_refs", "pinned_calibration_ids")
 """What a run that is started again with changes has as the earlier one had it, besides its parameters and phases."""
 NOTHING: Row = {"items": ()}
-GET_RUN, GET_PROCEDURE = map(query_named, ("get_run", "get_procedure"))
-GET_PROCEDURE_HISTORY = query_named("get_procedure_history")
 
 
 async def recent_runs(queries: PageQueries, plan_id: str) -> Sequence[Row]:
     """Return the last runs of a plan, newest first."""
-    page = await queries.ask_if_permitted(ListRuns, plan_id=plan_id, order="desc", limit=RECENT) or NOTHING
+    page = await queries.show_if_permitted(ListRuns, plan_id=plan_id, order="desc", limit=RECENT) or NOTHING
     found: Sequence[Row] = page["items"]
     return found
 
@@ -49,8 +49,8 @@ async def plan_as_before(queries: PageQueries, launch: PlanLaunch) -> dict[str, 
     """Return what is typed into the form of a plan at first: its own parameters and the phases of its last run, or
     everything of the run or of the item of a queue that the address names."""
     plan, again = launch.plan, queries.query.get("from")
-    values: dict[str, Any] = {PARAMETERS: plan["default_parameters"]}
-    earlier = await queries.find(GET_RUN, again) if again else None
+    values: dict[str, object] = {PARAMETERS: plan["default_parameters"]}
+    earlier = await queries.show_found(GetRun, again) if again else None
     if earlier is not None:
         values = {name: earlier[name] for name in KEPT if earlier[name]}
         values[PARAMETERS] = {**plan["default_parameters"], **earlier["effective_parameters"]}
@@ -62,7 +62,7 @@ async def plan_as_before(queries: PageQueries, launch: PlanLaunch) -> dict[str, 
     return typed_launch(launch.shape, values, phases, queries.zone)
 
 
-async def plan_context(queries: PageQueries, launch: PlanLaunch, typed: Mapping[str, str], **judged: Any) -> Context:
+async def plan_context(queries: PageQueries, launch: PlanLaunch, typed: Mapping[str, str], **judged: object) -> Context:
     """Return what the page of a plan shows besides its regions."""
     recent = await recent_runs(queries, launch.plan["plan_id"])
     completed = [one for one in recent if one["status"] == "Completed"]
@@ -74,13 +74,13 @@ async def plan_context(queries: PageQueries, launch: PlanLaunch, typed: Mapping[
 
 async def first_run(queries: PageQueries, runs: Sequence[Row]) -> Row | None:
     """Return the first of these runs whole."""
-    found: Row | None = await queries.find(GET_RUN, runs[0]["run_id"]) if runs else None
+    found: Row | None = await queries.show_found(GetRun, runs[0]["run_id"]) if runs else None
     return found
 
 
 async def phases_of(queries: PageQueries, run_id: str) -> list[str]:
     """Return the recipes that a run conducted, in order."""
-    page = await queries.ask_if_permitted(ListProcedures, parent_run_id=run_id) or NOTHING
+    page = await queries.show_if_permitted(ListProcedures, parent_run_id=run_id) or NOTHING
     return [one["recipe_id"] for one in page["items"] if one["recipe_id"]]
 
 
@@ -100,30 +100,30 @@ async def recipe_as_before(queries: PageQueries, launch: RecipeLaunch) -> dict[s
     return typed_launch(launch.shape, values, (), queries.zone)
 
 
-async def recipe_context(queries: PageQueries, launch: RecipeLaunch, typed: Mapping[str, str], **judged: Any) -> Context:
+async def recipe_context(queries: PageQueries, launch: RecipeLaunch, typed: Mapping[str, str], **judged: object) -> Context:
     """Return what the page of a recipe shows besides its regions."""
     last, bindings = await last_procedure(queries, launch)
     context = await form_context(queries, launch, typed, {PARAMETERS: bindings}, **judged)
-    done = await queries.find(GET_PROCEDURE, last["procedure_id"]) if last and last["status"] == "Completed" else None
+    done = await queries.show_found(GetProcedure, last["procedure_id"]) if last and last["status"] == "Completed" else None
     return {**context, "recipe": launch.recipe, "capability": launch.capability, "took": duration_of(done)}
 
 
 async def procedures_of(queries: PageQueries, launch: RecipeLaunch) -> list[Row]:
     """Return the last procedures of a recipe by itself, among the newest of its kind and the newest of all."""
     kinds = (kind_of(launch.capability["code"]), None)
-    asked = (queries.ask_if_permitted(ListProcedures, kind=kind, order="desc", limit=SEARCHED) for kind in kinds)
+    asked = (queries.show_if_permitted(ListProcedures, kind=kind, order="desc", limit=SEARCHED) for kind in kinds)
     found = {one["procedure_id"]: one for page in await asyncio.gather(*asked) for one in (page or NOTHING)["items"]}
     own = (one for one in found.values() if one["recipe_id"] == launch.recipe["recipe_id"])
     alone = sorted((one for one in own if one["parent_run_id"] is None), key=lambda one: one["registered_at"], reverse=True)
     return alone[:RECENT]
 
 
-async def last_procedure(queries: PageQueries, launch: RecipeLaunch) -> tuple[Row | None, Mapping[str, Any]]:
+async def last_procedure(queries: PageQueries, launch: RecipeLaunch) -> tuple[Row | None, Mapping[str, object]]:
     """Return the newest procedure of a recipe, and what was bound for it as far as its history may be read."""
     found = await procedures_of(queries, launch)
     if not found:
         return None, {}
-    history = await queries.ask_if_permitted(GET_PROCEDURE_HISTORY, found[0]["procedure_id"], limit=3) or NOTHING
+    history = await queries.show_if_permitted(Procedure.aggregate.history, found[0]["procedure_id"], limit=3) or NOTHING
     expanded = [one["payload"] for one in history["items"] if one["event_type"] == "ProcedureRecipeExpanded"]
     return found[0], (expanded[0].get("bindings") or {}) if expanded else {}
 
@@ -139,7 +139,7 @@ def duration_of(done: Row | None) -> Row | None:
 
 
 async def form_context(
-    queries: PageQueries, launch: Launchable, typed: Mapping[str, str], last: Mapping[str, Any], **judged: Any
+    queries: PageQueries, launch: Launchable, typed: Mapping[str, str], last: Mapping[str, object], **judged: object
 ) -> Context:
     """Return the form of a launch with what was typed, and the judgement of that."""
     blank = launch_form(launch.shape, typed, queries.zone, {}, {})
@@ -192,10 +192,10 @@ async def options_for(shown: FormField, queries: PageQueries) -> tuple[Option, .
 
 async def subject_options(queries: PageQueries) -> tuple[Option, ...]:
     """Return the newest subjects as options, those first that sit on an asset, however old those are."""
-    newest = await queries.ask_if_permitted(ListSubjects, order="desc", limit=MOST_OPTIONS)
+    newest = await queries.show_if_permitted(ListSubjects, order="desc", limit=MOST_OPTIONS)
     pages = [newest or {"items": (), "next_cursor": None}]
     if pages[0]["next_cursor"] is not None:
-        pages += await asyncio.gather(*(queries.ask(ListSubjects, status=one, order="desc", limit=50) for one in IN_PLACE))
+        pages += await asyncio.gather(*(queries.show(ListSubjects, status=one, order="desc", limit=50) for one in IN_PLACE))
     items = {one["subject_id"]: one for page in pages for one in page["items"]}
     placed = sorted(items.values(), key=lambda one: one["status"] not in IN_PLACE)
     return tuple(Option(one["subject_id"], placed_name(one)) for one in placed)

@@ -12,6 +12,7 @@ from baton.client.launching import LONGEST_NAME
 from baton.console.display import words_of
 from baton.console.forms import MISSING, FormField, FormReader, Option, Typed, flatten, plain_text, read_field
 from baton.console.judgement import ClosedGate, Remedy
+from baton.console.page_queries import Shown
 from baton.domain.registry import Operation
 from baton.domain.shared.json_schema import Schema
 from baton.domain.shared.refusals import Invalid
@@ -34,8 +35,8 @@ class LaunchShape:
     hidden: tuple[str, ...]  # its fields that are not typed
     front: tuple[str, ...]  # its fields that are always shown
     parameters: Schema | None
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # the parameters that count where none are typed
-    recipes: Sequence[Mapping[str, Any]] = ()  # those that phases are chosen from
+    defaults: Shown = field(default_factory=dict)  # the parameters that count where none are typed
+    recipes: Sequence[Shown] = ()  # those that phases are chosen from
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class LaunchForm:
 class GivenLaunch:
     """What was typed into the form of a launch, and what of it cannot be read."""
 
-    options: Mapping[str, Any]
-    parameters: Mapping[str, Any]
+    options: Shown
+    parameters: Shown
     phases: tuple[str, ...]
     faults: Errors
     places: frozenset[str]  # of every field of the form
@@ -86,7 +87,7 @@ def launch_fields(shape: LaunchShape, typed: Typed, zone: ZoneInfo, **options: A
     return FormReader(schema.get("$defs", {}), zone, **options).fields(schema, typed, shape.operation.aggregate)
 
 
-def typed_launch(shape: LaunchShape, values: Mapping[str, Any], phases: Sequence[str], zone: ZoneInfo) -> dict[str, str]:
+def typed_launch(shape: LaunchShape, values: Shown, phases: Sequence[str], zone: ZoneInfo) -> dict[str, str]:
     """Return what would be typed for these values; parameters that nothing declares stand together as JSON."""
     schema = launch_schema(shape)
     known = schema["properties"].get(PARAMETERS, {}).get("properties", {})
@@ -95,7 +96,7 @@ def typed_launch(shape: LaunchShape, values: Mapping[str, Any], phases: Sequence
     return {**typed, **{f"{PHASE}.{number}": recipe_id for number, recipe_id in enumerate(phases)}}
 
 
-def launch_form(shape: LaunchShape, typed: Typed, zone: ZoneInfo, errors: Errors, last: Mapping[str, Any]) -> LaunchForm:
+def launch_form(shape: LaunchShape, typed: Typed, zone: ZoneInfo, errors: Errors, last: Shown) -> LaunchForm:
     """Return the form of a launch with what was typed, what is wrong with it, and the values of the last time."""
     last_values = {**last, **{f"{PARAMETERS}.{name}": value for name, value in last.get(PARAMETERS, {}).items()}}
     fields = {one.name: one for one in launch_fields(shape, typed, zone, errors=errors, last_values=last_values)}
@@ -108,7 +109,7 @@ def launch_form(shape: LaunchShape, typed: Typed, zone: ZoneInfo, errors: Errors
     return LaunchForm(front, phase_fields(shape, typed), parameters, tuple(fields.values()))
 
 
-def with_default(shown: FormField, defaults: Mapping[str, Any]) -> FormField:
+def with_default(shown: FormField, defaults: Mapping[str, object]) -> FormField:
     """Return the field of a parameter with what counts where it is left empty beside its limits."""
     if shown.name not in defaults or shown.children:
         return shown
@@ -162,7 +163,7 @@ def timed_name(name: str, at: datetime) -> str:
     return name[: LONGEST_NAME - len(moment)] + moment
 
 
-def parameter_errors(schema: Schema | None, parameters: Mapping[str, Any]) -> dict[str, list[str]]:
+def parameter_errors(schema: Schema | None, parameters: Mapping[str, object]) -> dict[str, list[str]]:
     """Return what is wrong with each parameter that was given, by the place of its field."""
     found: dict[str, list[str]] = {}
     for name, form in ((schema or {}).get("properties") or {}).items():
@@ -174,7 +175,7 @@ def parameter_errors(schema: Schema | None, parameters: Mapping[str, Any]) -> di
     return found
 
 
-def errors_of(facts: Mapping[str, Any] | None, sentence: str) -> dict[str, list[str]]:
+def errors_of(facts: Mapping[str, object] | None, sentence: str) -> dict[str, list[str]]:
     """Return what a refusal says of one parameter, by the place of its field; nothing where its facts name none."""
     name = (facts or {}).get("binding_name") or (facts or {}).get("path") or "$"
     return {f"{PARAMETERS}.{name}": [sentence]} if name != "$" else {}

@@ -1,7 +1,7 @@
 """What the loader of a region asks the service, as the person who looks and once for each question."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,10 +13,9 @@ from pydantic import ValidationError
 from baton.api.errors import RequestValidationError
 from baton.api.parsing import uuid_from
 from baton.application.caller import Caller
-from baton.application.queries import plain_answer
+from baton.application.queries import ShownAnswer, plain_answer
 from baton.application.service import Service
 from baton.application.settings import Settings
-from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NamesOnRequest, Query
 from baton.domain.registry import Operation
 from baton.domain.shared.refusals import Forbidden, Refusal
@@ -24,7 +23,8 @@ from baton.domain.shared.refusals import Forbidden, Refusal
 if TYPE_CHECKING:
     from baton.console.health import ServiceHealth
 
-T = TypeVar("T")
+A = TypeVar("A")
+Shown = Mapping[str, Any]  # An answer as plain data: JSON, with the names of what it refers to.
 MOST_AT_ONCE = 4  # questions of one rendering that the database answers at a time
 
 
@@ -37,13 +37,6 @@ class MissingPermissionError(Forbidden):
         super().__init__(
             f"This takes the permission {named}; ask an administrator for it.", reason="principal_not_permitted"
         )
-
-
-def query_named(name: str) -> type[Query]:
-    """Return the query of an operation that follows from the declaration of its aggregate."""
-    query = REGISTRY.operations[name].input
-    assert issubclass(query, Query), f"{name} is a command"
-    return query
 
 
 @dataclass(frozen=True)
@@ -95,7 +88,7 @@ class PageQueries:
     facility: str = ""
     rules: DeploymentRules = DeploymentRules()
     health: "ServiceHealth | None" = None
-    _answers: dict[Any, "asyncio.Task[Any]"] = field(default_factory=dict)
+    _answers: "dict[tuple[type[Query], UUID | None, str], asyncio.Task[ShownAnswer[Any]]]" = field(default_factory=dict)
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
 
     def may(self, *inputs: "type[Query] | Operation") -> bool:
@@ -121,8 +114,35 @@ class PageQueries:
         """Return the id at a place of the path, or of the query."""
         return uuid_from(self.path.get(name) or self.query.get(name, ""), "path", name)
 
-    async def ask(self, query: type[Query], target: UUID | str | None = None, **fields: Any) -> Any:
-        """Return the answer to a query as plain data, with the names of what it refers to."""
+    async def ask(self, query: type[Query[A]], target: UUID | str | None = None, /, **fields: object) -> A:
+        """Return the answer to a query, as it is declared."""
+        return (await self._load_answer(query, target, fields)).answer
+
+    async def show(self, query: type[Query[A]], target: UUID | str | None = None, /, **fields: object) -> Shown:
+        """Return the answer to a query as plain data, with the names of what it refers to: what templates show."""
+        shown: Shown = plain_answer((await self._load_answer(query, target, fields)).shown)
+        return shown
+
+    async def show_if_permitted(
+        self, query: type[Query], target: UUID | str | None = None, /, **fields: object
+    ) -> Shown | None:
+        """Return the answer to a query as plain data, or None where the person may not ask it."""
+        return await self.show(query, target, **fields) if self.may(query) else None
+
+    async def find(self, query: type[Query[A]], target: UUID | str, /, **fields: object) -> A | None:
+        """Return the answer about one thing, or None where there is no such thing or the person may not see it."""
+        if not self.may(query):
+            return None
+        answer: A | None = await unless_missing(self.ask(query, target, **fields))
+        return answer
+
+    async def show_found(self, query: type[Query], target: UUID | str, /, **fields: object) -> Shown | None:
+        """Return the answer about one thing as plain data, or None where there is none or the person may not see it."""
+        return await unless_missing(self.show(query, target, **fields)) if self.may(query) else None
+
+    async def _load_answer(
+        self, query: type[Query[A]], target: UUID | str | None, fields: Mapping[str, object]
+    ) -> ShownAnswer[A]:
         self.require([query.operation])
         target_id = uuid_from(str(target), "path", query.operation.target or "id") if target is not None else None
         request = self._input(query, fields)
@@ -131,22 +151,7 @@ class PageQueries:
             self._answers[key] = asyncio.create_task(self._answer(request, target_id))
         return await self._answers[key]
 
-    async def ask_if_permitted(self, query: type[Query], target: UUID | str | None = None, **fields: Any) -> Any:
-        """Return the answer to a query, or None where the person may not ask it."""
-        return await self.ask(query, target, **fields) if self.may(query) else None
-
-    async def find(self, query: type[Query], target: UUID | str, **fields: Any) -> Any:
-        """Return the answer about one thing, or None where there is no such thing or the person may not see it."""
-        if not self.may(query):
-            return None
-        try:
-            return await self.ask(query, target, **fields)
-        except Refusal as refusal:
-            if refusal.status != 404:
-                raise
-            return None
-
-    def _input(self, query: type[Query], fields: Mapping[str, Any]) -> Query:
+    def _input(self, query: type[Query[A]], fields: Mapping[str, object]) -> Query[A]:
         given = {name: value for name, value in fields.items() if value is not None}
         if issubclass(query, NamesOnRequest) and "include" not in fields:  # None asks for no names
             given["include"] = "names"
@@ -157,7 +162,17 @@ class PageQueries:
         except ValidationError as error:
             raise RequestValidationError.of(error, "query") from None
 
-    async def _answer(self, request: Query, target_id: UUID | None) -> Any:
-        ask = self.service.ask if self.recorded else self.service.queries.answer
+    async def _answer(self, request: Query[A], target_id: UUID | None) -> ShownAnswer[A]:
+        ask = self.service.show if self.recorded else self.service.queries.answer
         async with self.turns:
-            return plain_answer(await ask(request, self.caller, target_id=target_id))
+            return await ask(request, self.caller, target_id=target_id)
+
+
+async def unless_missing(asking: Awaitable[A]) -> A | None:
+    """Return what is awaited, or None where there is no such thing."""
+    try:
+        return await asking
+    except Refusal as refusal:
+        if refusal.status != 404:
+            raise
+        return None

@@ -3,18 +3,17 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from baton.console.display import href_of
 from baton.console.forms import FLAG, plain_text
 from baton.console.judgement import ClosedGate, closed_gate
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.queueing import ITEM, QUEUE
 from baton.console.verbs import form_href
 from baton.domain.queue.queue import AddQueueItems, EditQueueItem, MoveQueueItem, RemoveQueueItem
 
-Row = Mapping[str, Any]
+Row = Shown
 MOST_PARAMETERS = 6  # in a line
 LONGEST_VALUE = 40
 

@@ -11,14 +11,14 @@ from baton.console.forms import Option
 from baton.console.in_process import entry_of
 from baton.console.launch import Launchable, PlanLaunch, RecipeLaunch
 from baton.console.launch_form import PARAMETERS, GivenLaunch
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.domain.queue.items import AHEAD
 from baton.domain.queue.queue import ACTIVE, HELD, AddQueueItems, EditQueueItem
 from baton.domain.queue.views import GetQueue, ListQueues
 from baton.domain.start.run_start import RunRequest
 from baton.domain.target.targets import COUNT
 
-Row = Mapping[str, Any]
+Row = Shown
 QUEUE, ITEM = "queue", "item"  # the parameters of an address that name a queue, and an item that is changed
 CHOSEN = "_queue"
 MOST_QUEUES = 20
@@ -43,7 +43,7 @@ class Queueing:
 
 async def live_queues(queries: PageQueries, **filters: Any) -> list[Row]:
     """Return the queues that are not retired, oldest first; none to those who may not list them."""
-    pages = [await queries.ask_if_permitted(ListQueues, status=one, limit=MOST_QUEUES, **filters) for one in (ACTIVE, HELD)]
+    pages = [await queries.show_if_permitted(ListQueues, status=one, limit=MOST_QUEUES, **filters) for one in (ACTIVE, HELD)]
     found = [one for page in pages if page is not None for one in page["items"]]
     return sorted(found, key=lambda one: str(one["created_at"]))
 
@@ -64,7 +64,7 @@ async def load_item(queries: PageQueries) -> Row | None:
     queue_id, item_id = queries.query.get(QUEUE), queries.query.get(ITEM)
     if not queue_id or not item_id:
         return None
-    return find_waiting(await queries.find(GetQueue, queue_id, include=None), item_id)
+    return find_waiting(await queries.show_found(GetQueue, queue_id, include=None), item_id)
 
 
 def find_waiting(queue: Row | None, item_id: str) -> Row | None:
@@ -73,7 +73,7 @@ def find_waiting(queue: Row | None, item_id: str) -> Row | None:
     return next((one for one in items if one["item_id"] == item_id and one["status"] in AHEAD), None)
 
 
-def typed_values(target: Row, defaults: Row) -> dict[str, Any]:
+def typed_values(target: Row, defaults: Row) -> dict[str, object]:
     """Return the values of a form that would make this target; the defaults are those of its plan."""
     if target["kind"] == "ConductPlan":
         options = {name: target[name] for name in RunRequest.model_fields if target[name]}

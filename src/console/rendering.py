@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from functools import cache
 from hashlib import blake2s
 from importlib.resources import files
-from typing import Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
@@ -82,7 +81,7 @@ class Templates:
         for name in self._environment.list_templates():
             self._environment.get_template(name)
 
-    def render(self, template: str, context: Mapping[str, Any]) -> str:
+    def render(self, template: str, context: Mapping[str, object]) -> str:
         """Return a template filled with what it shows."""
         return self._environment.get_template(template).render(context)
 

@@ -65,15 +65,14 @@ class ConsoleShell:
         )
 
     async def shell(
-        self, request: Request, session: ConsoleSession | None, page: ConsolePage | None, title: str, **more: Any
+        self, request: Request, session: ConsoleSession | None, page: ConsolePage | None, title: str, **more: object
     ) -> dict[str, Any]:
         """Return what every page shows around its own content."""
         name = None
         if session is not None:
             me = await self.queries(session.caller, session.held).ask(GetMyAccess)
-            name = me["name"] or (
-                "Local operator" if me["principal_id"] == str(session.caller.principal_id) and me["kind"] is None else None
-            )
+            local = me.principal_id == session.caller.principal_id and me.kind is None
+            name = me.name or ("Local operator" if local else None)
         return {
             "title": title,
             "page": page,
@@ -95,7 +94,7 @@ class ConsoleShell:
         session: ConsoleSession,
         page: ConsolePage,
         queries: PageQueries,
-        own: Mapping[str, Any],
+        own: Mapping[str, object],
         status: int = 200,
     ) -> Response:
         """Return a page: its regions, and what its own template shows besides them."""
@@ -131,7 +130,7 @@ class ConsoleShell:
         )
 
 
-def halt_addresses(page: ConsolePage, queries: PageQueries) -> dict[str, Any]:
+def halt_addresses(page: ConsolePage, queries: PageQueries) -> dict[str, object]:
     """Return the addresses of the halt bar's three buttons: about the page's own thing, or everything that is live; and
     whether the one that asks nothing further becomes a proposal."""
     kind = page.halts

@@ -2,16 +2,15 @@
 and has them read again while somebody looks; one question at a time is put to the workers, however many pages are open."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import structlog
 
 from baton.application.telemetry import error_location
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.domain.conduct.control_signals import ReadSignals
 from baton.domain.shared.refusals import Refusal
 from baton.infrastructure.wall_clock import clock
@@ -27,7 +26,7 @@ class LatestReadings:
     """What a worker last read of some signals, or the sentence that says why none did."""
 
     at: datetime
-    signals: Sequence[Mapping[str, Any]] = ()
+    signals: Sequence[Shown] = ()
     refusal: str | None = None
 
 
@@ -66,7 +65,7 @@ class SignalBoard:
         own_desk = replace(queries, turns=asyncio.Semaphore(1), position=0, _answers={})
         try:
             async with self._turn:
-                answer = await own_desk.ask(ReadSignals, addresses=addresses)
+                answer = await own_desk.show(ReadSignals, addresses=addresses)
             self._latest[addresses] = LatestReadings(clock(), signals=tuple(answer["signals"]))
         except Refusal as refusal:
             self._latest[addresses] = LatestReadings(clock(), refusal=refusal.detail)

@@ -2,13 +2,14 @@
 that shows all of it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
 
 from baton.console.display import duration_text, number_text
+from baton.console.page_queries import Shown
 from baton.domain.conduct.step_list import StepState
 
 SHOWN_STEPS = 60
@@ -54,7 +55,7 @@ class StepPager:
     last: int | None
 
 
-def words_of_step(step: Mapping[str, Any]) -> str:
+def words_of_step(step: Shown) -> str:
     """Return what a step does, in words."""
     unit = f" {step['unit']}" if step.get("unit") else ""
     match step["kind"]:
@@ -75,13 +76,13 @@ def words_of_step(step: Mapping[str, Any]) -> str:
     return f"Run {' '.join(step['command'])}" + (f" for {left}" if left else "")
 
 
-def criterion_text(criterion: Mapping[str, Any]) -> str:
+def criterion_text(criterion: Shown) -> str:
     """Return what a reading is judged by, in words."""
     expected = operand_text(criterion["expected"])
     return f"{expected} ± {number_text(criterion['tolerance'])}" if "tolerance" in criterion else expected
 
 
-def operand_text(value: Any) -> str:
+def operand_text(value: object) -> str:
     """Return a value of a step, or what it will be taken from."""
     match value:
         case {"__capture__": name}:
@@ -100,7 +101,7 @@ def operand_text(value: Any) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
-def step_line(item: Mapping[str, Any], *, over: bool) -> StepLine:
+def step_line(item: Shown, *, over: bool) -> StepLine:
     """Return one step as a row; where the procedure is over, what is ahead is not done any more."""
     state = StepState(item["state"])
     look, sign = SIGNS[state]
@@ -119,7 +120,7 @@ def step_line(item: Mapping[str, Any], *, over: bool) -> StepLine:
     )
 
 
-def outcome_text(item: Mapping[str, Any]) -> str:
+def outcome_text(item: Shown) -> str:
     """Return what a step read or captured, with its unit."""
     unit = f" {item['unit']}" if item["unit"] else ""
     if item["captured_value"] is not None:
@@ -138,7 +139,7 @@ def pager_of(first_index: int, shown: int, count: int) -> StepPager:
     )
 
 
-def counts_of(outline: Sequence[Mapping[str, Any]], *, over: bool) -> list[dict[str, Any]]:
+def counts_of(outline: Sequence[Shown], *, over: bool) -> list[dict[str, Any]]:
     """Return how many steps are in each state, with its sign and word."""
     counts = dict.fromkeys(SIGNS, 0)
     for stretch in outline:
@@ -155,7 +156,7 @@ def counts_of(outline: Sequence[Mapping[str, Any]], *, over: bool) -> list[dict[
     ]
 
 
-def strip(outline: Sequence[Mapping[str, Any]], first_index: int, shown: int, label: str) -> Markup:
+def strip(outline: Sequence[Shown], first_index: int, shown: int, label: str) -> Markup:
     """Return a picture of a whole list, with a frame around the part that is shown."""
     count = sum(stretch["count"] for stretch in outline)
     if not count:

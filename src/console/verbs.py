@@ -1,14 +1,13 @@
 """Verbs: the commands of a thing as buttons. A verb that its state does not allow, or the person may not give, is shown with
 the sentence that says why; a verb that is declared tomorrow appears here by itself."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from baton.console.display import words_of
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.domain.kernel import Aggregate
 from baton.domain.registry import Operation
 
@@ -74,7 +73,7 @@ def verb_button(operation: Operation, queries: PageQueries, state: str | None, t
     return VerbButton(operation, verb_label(operation), form_href(operation, target), why_not, queries.proposes(operation))
 
 
-def verbs_of(aggregate: Aggregate[Any], view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def verbs_of(aggregate: Aggregate, view: Shown, queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of every command on a thing, those first that can be given now."""
     state, target = view.get(aggregate.axis), view.get(aggregate.id_name) or view.get("id")
     commands = [one for one in aggregate.operations if one.kind == "command" and one.target == aggregate.id_name]
@@ -82,7 +81,7 @@ def verbs_of(aggregate: Aggregate[Any], view: Mapping[str, Any], queries: PageQu
     return sorted(buttons, key=lambda button: button.why_not is not None and not button.halts)
 
 
-def creations_of(aggregate: Aggregate[Any], queries: PageQueries) -> list[VerbButton]:
+def creations_of(aggregate: Aggregate, queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of the commands that make a new thing, or are about no single one."""
     commands = [one for one in aggregate.operations if one.kind == "command" and one.target is None]
     return [replace(verb_button(one, queries, None, None), label=words_of(one.name)) for one in commands]

@@ -103,7 +103,7 @@ def recipes_file(data: Path) -> LoadedFile:
     return LoadedFile(Source("recipes", ""), BeamlineFile.model_validate({"recipes": recipes}))
 
 
-def setpoint(address: str, value: Any) -> Step:
+def setpoint(address: str, value: object) -> Step:
     return {"kind": "setpoint", "address": address, "value": value}
 
 
@@ -111,7 +111,7 @@ def capture(address: str, name: str) -> Step:
     return {"kind": "capture", "address": address, "capture_name": name}
 
 
-def program(name: str, *input_uris: str, **more: Any) -> Step:
+def program(name: str, *input_uris: str, **more: object) -> Step:
     command = [PROGRAM, "-m", "baton.demo.programs", name]
     return {"kind": "compute", "command": command, "input_uris": input_uris, **more}
 
@@ -121,7 +121,7 @@ def uri_of(data: Path, file: str) -> str:
     return f"{data.as_uri()}/{file}"
 
 
-def record_stream(file: str, series: Any) -> list[Step]:
+def record_stream(file: str, series: object) -> list[Step]:
     streamed = {"detector": CAMERA, "dwell": {"__binding__": "exposure"}, "events": FRAMES}
     return [
         setpoint(f"{WRITER}:FileName", file),

@@ -8,7 +8,6 @@ from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from time import time
-from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
@@ -65,7 +64,7 @@ class DemoIdentityProvider:
                 self.end_headers()
                 self.wfile.write(content)
 
-            def log_message(self, *_: Any) -> None:
+            def log_message(self, *_: object) -> None:
                 """Log nothing."""
 
         self._server = ThreadingHTTPServer((LOOPBACK, 0), ProviderHandler)
@@ -73,7 +72,7 @@ class DemoIdentityProvider:
         self.issuer = f"http://{self.host}"
         Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def as_setting(self, **bindings: str) -> dict[str, Any]:
+    def as_setting(self, **bindings: str) -> dict[str, object]:
         """Return the setting of a service that trusts it."""
         return {
             "issuer": self.issuer,

@@ -89,7 +89,7 @@ class Night:
     def conduct_of(self, phase: str) -> ConductView:
         return self.scientist.get_procedure_conduct(self.phases[phase])
 
-    def wait_for_status(self, look: Callable[[], Any], status: str, otherwise: str) -> None:
+    def wait_for_status(self, look: Callable[[], object], status: str, otherwise: str) -> None:
         wait_for(lambda: look() == status, otherwise)
 
     def watch(self, title: str, procedure_id: UUID) -> Iterator[WatchedConduct]:

@@ -34,7 +34,7 @@ class StaffMember(Baton):
         super().__init__(url, token)
         self.name, self.id, self.token = name, id, token
 
-    def wait_for_row(self, operation: str, otherwise: str = "", **filters: Any) -> Any:
+    def wait_for_row(self, operation: str, otherwise: str = "", **filters: object) -> Any:
         """Return the first row of a list that these filters let through, as soon as there is one."""
         wanted = otherwise or f"{operation} has none with {filters}"
         return wait_for(lambda: next(self.every(operation, **filters), None), wanted)

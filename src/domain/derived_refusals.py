@@ -21,12 +21,12 @@ REFERENCES = ("require", "require_all", "require_if_given")
 """The reads that refuse a missing target by its aggregate's own class unless another one is named."""
 
 
-def refusals_of(command: type[Any]) -> tuple[type[Refusal], ...]:
+def refusals_of(command: type[object]) -> tuple[type[Refusal], ...]:
     """Return the refusal classes that the rules of a command name, in the order they are met."""
     return tuple(dict.fromkeys(one for rule in _rules_of(command) for one in rule.refusals))
 
 
-def reasons_of(command: type[Any]) -> tuple[str, ...]:
+def reasons_of(command: type[object]) -> tuple[str, ...]:
     """Return the literal reasons by which the rules of a command refuse with its own class."""
     return tuple(dict.fromkeys(reason for rule in _rules_of(command) for reason in rule.reasons))
 
@@ -39,7 +39,7 @@ class Rule(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def _rules_of(command: type[Any]) -> list[Rule]:
+def _rules_of(command: type[object]) -> list[Rule]:
     """Return the functions that judge a command: its own methods and the domain functions they call."""
     methods = (getattr(command, name) for name in dir(command) if not name.startswith("__"))
     pending = [rule for method in methods if _is_rule(rule := getattr(method, "__func__", method))]
@@ -52,11 +52,11 @@ def _rules_of(command: type[Any]) -> list[Rule]:
     return [*rules.values()]
 
 
-def _is_rule(value: Any) -> TypeGuard[FunctionType]:
+def _is_rule(value: object) -> TypeGuard[FunctionType]:
     return isfunction(value) and value.__module__.startswith(RULES) and value.__module__ not in PLUMBING
 
 
-def _is_refusal(value: Any) -> TypeGuard[type[Refusal]]:
+def _is_refusal(value: object) -> TypeGuard[type[Refusal]]:
     return isinstance(value, type) and issubclass(value, Refusal) and value.__name__.endswith("Error")
 
 
@@ -64,7 +64,7 @@ def _is_refusal(value: Any) -> TypeGuard[type[Refusal]]:
 def _read(function: FunctionType) -> Rule:
     """Return what a function names: rules of its own module or of one it names, those of a tuple of gates, refusal classes,
     the not-found class of each bare `require(State, id)`, and the reasons given to `cannot`."""
-    called: list[Any] = []
+    called: list[object] = []
     refusals: list[type[Refusal]] = []
     reasons: list[str] = []
     for node in _nodes_of(function):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cache, reduce
-from operator import or_
+from functools import cache
+from inspect import get_annotations
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -18,14 +18,14 @@ from typing import (
     Literal,
     NamedTuple,
     Self,
-    TypeVar,
     Unpack,
-    get_args,
     get_type_hints,
+    overload,
 )
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, create_model, model_validator
+from typing_extensions import TypeVar
 
 from baton.domain import registry
 from baton.domain.registry import REGISTRY, Operation, snake_case
@@ -33,7 +33,7 @@ from baton.domain.shared.annotations import marks
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.event_view import EventView
-from baton.domain.shared.reads import Reads
+from baton.domain.shared.reads import AskPort, Reads
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, refusal_class
 from baton.domain.shared.text import MayContainPersonalData, Text, hiding_of
 from baton.domain.shared.times import Instant
@@ -47,7 +47,7 @@ SYSTEM_CONDUIT = UUID(int=0x10)  # The conduit every call goes through.
 class State:
     """The state of one aggregate: the fold of its stream."""
 
-    aggregate: ClassVar["Aggregate[Any]"]
+    aggregate: ClassVar["Aggregate"]
     id: UUID
     created_at: datetime
 
@@ -103,7 +103,7 @@ class Event(BaseModel):
         @property
         def caller_surface_id(self) -> UUID | None: ...
 
-    aggregate: ClassVar["Aggregate[Any]"]
+    aggregate: ClassVar["Aggregate"]
     schema_version: ClassVar[int] = 1  # The version of the payload that this class writes.
     upcasters: ClassVar[Mapping[int, Upcaster]] = {}  # From each older version, the function to the next one.
     leads_to: ClassVar[Enum | None] = None  # The status, where it changes nothing else; `evolve` folds other events.
@@ -115,7 +115,7 @@ class Event(BaseModel):
 
     def __init_subclass__(
         cls,
-        of: "Aggregate[Any] | None" = None,
+        of: "Aggregate | None" = None,
         version: int = 1,
         upcasters: Mapping[int, Upcaster] | None = None,
         leads_to: Enum | None = None,
@@ -138,7 +138,7 @@ class Event(BaseModel):
             of.events[cls.__name__] = cls
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
         texts = {name: marks(info, MayContainPersonalData) for name, info in cls.model_fields.items()}
         cls.personal = frozenset(name for name, found in texts.items() if found)
         cls.withheld = frozenset(name for name, found in texts.items() if any(not mark.part_of_state for mark in found))
@@ -153,17 +153,17 @@ class Event(BaseModel):
         return cls.__pydantic_validator__.validate_json(payload)  # type: ignore[no-any-return]
 
     @classmethod
-    def upcast(cls, payload: dict[str, Any], version: int) -> dict[str, Any]:
+    def upcast(cls, payload: dict[str, object], version: int) -> dict[str, Any]:
         """Return a stored payload of an older version as this class writes it."""
         for older in range(version, cls.schema_version):
             payload = cls.upcasters[older](payload)
         return payload
 
     @classmethod
-    def without_texts(cls, payload: dict[str, Any]) -> dict[str, Any]:
+    def without_texts(cls, payload: dict[str, object]) -> dict[str, Any]:
         """Return a stored payload with its free texts null, however deep they are."""
         hide = hiding_of(cls)
-        redacted: dict[str, Any] = payload if hide is None else hide(payload)
+        redacted: dict[str, object] = payload if hide is None else hide(payload)
         return {**redacted, **dict.fromkeys(cls.withheld)}
 
     def stamp(self, stream_id: UUID, occurred_at: datetime) -> Self:
@@ -266,13 +266,13 @@ class Command(Value):
             return cls
 
     @classmethod
-    def cannot(cls, reason: str, detail: str, **facts: Any) -> Refusal:
+    def cannot(cls, reason: str, detail: str, **facts: object) -> Refusal:
         """Return the refusal of this verb, with its machine cause."""
         return cls.Cannot(detail, reason=reason, facts=facts)
 
 
-S = TypeVar("S", bound=State)
-Facts = TypeVar("Facts")
+S = TypeVar("S", bound=State, default=Any)
+Facts = TypeVar("Facts", default=Any)
 
 if TYPE_CHECKING:
 
@@ -310,15 +310,33 @@ class Document:
     content: bytes
 
 
-class Query(Value):
-    """A request to read; `answer(state, call)`, or `answer(call)` without a target in the path, generates the answer."""
+Answer = TypeVar("Answer", default=Any)
+if TYPE_CHECKING:
+
+    class Answered(Generic[Answer]):
+        """What is answered, as a type."""
+
+        def answer(self, *known: Any, **_: Any) -> Reads[Answer | AskPort]: ...
+
+else:
+
+    class TypesOnly:
+        """Takes parameters that only type checkers read."""
+
+        def __class_getitem__(cls, _):
+            return cls
+
+    Answered = TypesOnly
+
+
+class Query(Answered[Answer], Value):
+    """A request to read, and the type of its answer. `answer(state, call)`, or `answer(call)` without a target in the path,
+    generates it."""
 
     operation: ClassVar["Operation"]
     reads_projections: ClassVar[bool] = False  # Whether the answer may be behind the log, and waits for `min_position`.
     of_one_moment: ClassVar[bool] = False  # Whether everything in the answer must be as it was at one moment.
     personal: ClassVar[bool] = False  # Whether the answer depends on who asks, beyond what they may do.
-    if TYPE_CHECKING:
-        answer: ClassVar[Callable[..., Reads[Any]]]
 
 
 def omittable() -> Any:
@@ -326,13 +344,13 @@ def omittable() -> Any:
     return Field(default=None, json_schema_extra=_without("default"))
 
 
-class NamesOnRequest(Query):
+class NamesOnRequest(Query[Answer]):
     """A query whose answer has, where asked for, the names of what it refers to: beside `plan_id` stands `plan`."""
 
     include: Literal["names"] | None = None
 
 
-class TimeTravel(NamesOnRequest):
+class TimeTravel(NamesOnRequest[Answer]):
     """A query that can look at the past of its stream."""
 
     as_of: Instant | None = None
@@ -355,24 +373,44 @@ CursorText = Annotated[str, Field(min_length=1, max_length=500)]
 LogPosition = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
-class History(NamesOnRequest):
+@dataclass(frozen=True)
+class HistoryPage:
+    """A page of one stream's events, under the aggregate's own id name."""
+
+    id_name: str
+    id: UUID
+    items: tuple[Mapping[str, Any], ...]
+    next_cursor: str | None
+
+
+class History(NamesOnRequest[HistoryPage]):
     """The events of one stream, oldest first."""
 
     limit: PageLimit = 50
     cursor: CursorText | None = None
 
 
-class FurtherView(Value):
-    """What `get_<aggregate>` shows besides the state."""
+@dataclass(frozen=True, kw_only=True)
+class FurtherView(State):
+    """A state with what `get_<aggregate>` shows besides it: the base of a class that is derived from the state too."""
 
     @classmethod
     @abstractmethod
-    def load(cls, query: TimeTravel, state: Any) -> Reads[dict[str, Any]]:
-        """Return its fields for a state."""
+    def load(cls, query: "TimeTravel[Self]", state: Any) -> Reads[Self]:
+        """Return the view of a state."""
+
+    @classmethod
+    def of(cls, state: State, **further: object) -> Self:
+        """Return the view that has everything of a state, and these further fields."""
+        view = object.__new__(cls)
+        view.__dict__.update(state.__dict__)
+        view.__dict__.update(further)
+        return view
 
 
 C = TypeVar("C", bound=Command)
 Q = TypeVar("Q", bound=Query)
+V = TypeVar("V", bound=FurtherView)
 
 
 class Aggregate(Generic[S]):
@@ -380,6 +418,7 @@ class Aggregate(Generic[S]):
 
     NotFound: type[Refusal]
     AlreadyExists: type[Refusal]
+    show: Callable[[State], BaseModel]  # Returns what surfaces show of a state, where `get` declares that.
 
     def __init__(self, state: type[S], path: str, *, context: str, axis: str = "status", id_name: str | None = None) -> None:
         self.state = state
@@ -403,9 +442,9 @@ class Aggregate(Generic[S]):
         self.AlreadyExists = refusal_class(Conflict, f"{name}AlreadyExistsError", exists, context)
         state.aggregate = self
         REGISTRY.aggregates[name] = self
-        history = self._query_class(f"Get{name}History", History, f"Every event of one {self.label}, oldest first.")
+        self.history = self._query_class(f"Get{name}History", History, f"Every event of one {self.label}, oldest first.")
         events: dict[str, Any] = {"items": (tuple[EventView, ...], ...), "next_cursor": (str | None, ...)}
-        self.query(get=f"/{{{self.id_name}}}/history", returns=self._late_form("History", **events))(history)
+        self.query(get=f"/{{{self.id_name}}}/history", returns=self._late_form("History", **events))(self.history)
 
     def begin(self, function: Callable[[Any], S]) -> Callable[[Any], S]:
         """Declare the fold of the first event, where its keys are not simply fields of the state."""
@@ -531,71 +570,49 @@ class Aggregate(Generic[S]):
         method, path = ("GET", get) if post is None else ("POST", post)
 
         def declare(query: type[Q]) -> type[Q]:
-            if path == f"/{{{self.id_name}}}" and not isinstance(options["returns"], registry.LateForm):
-                options["returns"] = self._identify(query, options["returns"])
             self._declare(query, method, path, kind="query", **options)
             return query
 
         return declare
 
-    def _identify(self, query: type[Q], returns: Any) -> Any:
-        """Have the answer of `get_<aggregate>` show the id under the aggregate's own name, and since when there is one."""
-        own = {self.id_name: (UUID, ...), "created_at": (datetime, ...)}
-        lacking = {form: own.keys() - form.model_fields.keys() for form in get_args(returns) or (returns,)}
-        if not any(lacking.values()):
-            return returns
-        answer = query.answer
+    @overload
+    def get(self, *shown: str, hidden: Collection[str] = ()) -> type[TimeTravel[S]]: ...
+    @overload
+    def get(self, *, hidden: Collection[str] = (), view: type[V]) -> type[TimeTravel[V]]: ...
+
+    def get(self, *shown: str, hidden: Collection[str] = (), view: Any = None) -> Any:
+        """Declare `get_<aggregate>`, whose answer is the state, or a view with more than that. Surfaces show these fields
+        and properties of the state, or all fields but the hidden, the id under the aggregate's own name, since when there is
+        one, and what the view has besides."""
+        added = [one for one in reversed((view or self.state).__mro__) if one not in self.state.__mro__]
+        further = tuple(name for one in added for name in get_annotations(one))
+        names = shown or tuple(one.name for one in fields(self.state) if one.name not in (*hidden, *further))
 
         @cache
-        def whole(form: type[BaseModel]) -> type[BaseModel]:
-            missing: dict[str, Any] = {name: kind for name, kind in own.items() if name in lacking[form]}
-            return create_model(form.__name__, __base__=form, __doc__=form.__doc__, **missing) if missing else form
-
-        def answer_with_id(query: Q, state: S, call: Call) -> Reads[Any]:
-            view = yield from answer(query, state, call)
-            form: type[BaseModel] = type(view)
-            identity = {self.id_name: state.id, "created_at": state.created_at}
-            return whole(form).model_construct(**{**identity, **dict(view)})
-
-        query.answer = answer_with_id
-        return registry.LateForm(lambda: reduce(or_, map(whole, lacking)))
-
-    def get(self, *shown: str, hidden: Collection[str] = (), also: "type[FurtherView] | None" = None) -> None:
-        """Declare `get_<aggregate>`, which shows these fields and properties of the state, or all fields but the hidden, the
-        id under the aggregate's own name, since when there is one, and what `also` adds to them."""
-        names = shown or tuple(f.name for f in fields(self.state) if f.name not in hidden)
-
-        @cache
-        def view() -> type[BaseModel]:
+        def form() -> type[BaseModel]:
             own = {self.id_name: UUID, "created_at": datetime}
-            base = also or AnswerForm
-            form = {name: (kind, ...) for name, kind in {**own, **self.types_of(names)}.items()}
-            ordered = {name: form[name] for name in (*names, *own) if name in names or name not in base.model_fields}
-            made: type[BaseModel] = create_model(f"{self.name}View", __base__=base, **ordered)  # type: ignore[call-overload]
-            return made
+            declared = types_of(view or self.state, (*further, *names))
+            form: dict[str, Any] = {name: (kind, ...) for name, kind in {**declared, **own}.items()}
+            return create_model(f"{self.name}View", __base__=AnswerForm if view is None else Value, **form)
 
-        def answer(query: TimeTravel, state: S, call: Call) -> Reads[Any]:
-            further = {} if also is None else (yield from also.load(query, state))
+        def show(state: State) -> BaseModel:
             identity = {self.id_name: state.id, "created_at": state.created_at}
-            return view().model_construct(**{**identity, **{name: getattr(state, name) for name in names}, **further})
+            return form().model_construct(**{name: getattr(state, name) for name in (*further, *names)} | identity)
 
+        def answer(query: TimeTravel[Any], state: S, call: Call) -> Reads[Any]:
+            return state if view is None else (yield from view.load(query, state))
+
+        self.show = show
         get = self._query_class(f"Get{self.name}", TimeTravel, f"One {self.label}, folded from its stream.", answer=answer)
-        self.query(get=f"/{{{self.id_name}}}", returns=registry.LateForm(view))(get)
+        return self.query(get=f"/{{{self.id_name}}}", returns=registry.LateForm(form))(get)
 
     def _late_form(self, name: str, **members: Any) -> registry.LateForm:
         """Return the model of an answer that shows the aggregate's id and these members."""
         form = {self.id_name: (UUID, ...), **members}
         return registry.LateForm(lambda: create_model(f"{self.name}{name}", __base__=AnswerForm, **form))
 
-    def _query_class(self, name: str, base: type[Q], doc: str, **members: Any) -> type[Q]:
+    def _query_class(self, name: str, base: type[Q], doc: str, **members: object) -> type[Q]:
         return type(name, (base,), {"__doc__": doc, "__module__": self.state.__module__, **members})
-
-    def types_of(self, names: Collection[str]) -> dict[str, Any]:
-        """Return the declared types of fields and properties of the state."""
-        hints = get_type_hints(self.state, include_extras=True)
-        missing = {name: getattr(self.state, name).fget for name in names if name not in hints}
-        hints |= {name: get_type_hints(fget, include_extras=True)["return"] for name, fget in missing.items()}
-        return {name: hints[name] for name in names}
 
     def listing(self, summary: Any, **options: Any) -> Callable[[type[Q]], type[Q]]:
         """Declare a list over the projection of this aggregate's streams."""
@@ -622,6 +639,20 @@ class Aggregate(Generic[S]):
             REGISTRY.internal.add(operation.command_name)
 
 
+def values_of(state: State, form: type[BaseModel]) -> dict[str, Any]:
+    """Return the values of a state for the fields of a form with the same names, and its id under the aggregate's own."""
+    own = {state.aggregate.id_name: state.id}
+    return {name: getattr(state, name) for name in form.model_fields if name not in own and hasattr(state, name)} | own
+
+
+def types_of(state: type[State], names: Iterable[str]) -> dict[str, Any]:
+    """Return the declared types of fields and properties of a state."""
+    hints = get_type_hints(state, include_extras=True)
+    missing = {name: getattr(state, name).fget for name in names if name not in hints}
+    hints |= {name: get_type_hints(fget, include_extras=True)["return"] for name, fget in missing.items()}
+    return {name: hints[name] for name in names}
+
+
 def _recorder(command: type[Command], event: type[Event]) -> Callable[..., Outcome]:
     """Return the decision that records one event: the command's own fields, and the caller as the field ending in `_by`."""
     own = [name for name in event.model_fields if name in command.model_fields]
@@ -629,7 +660,7 @@ def _recorder(command: type[Command], event: type[Event]) -> Callable[..., Outco
     if len(authors) > 1 or not all(name.endswith("_by") for name in authors):
         raise TypeError(f"{command.__name__} does not say what {event.__name__} holds: write its decide")
 
-    def decide(self: Command, *known: Any) -> Outcome:
+    def decide(self: Command, *known: object) -> Outcome:
         call = next(one for one in known if isinstance(one, Call))
         return [event(**{name: getattr(self, name) for name in own}, **dict.fromkeys(authors, call.principal_id))]
 

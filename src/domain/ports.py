@@ -78,7 +78,7 @@ PORT_OF: dict[Any, str] = {
 }  # By each method that can be asked, the port that has it.
 
 
-def method_of(ports: Ports, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+def method_of(ports: Ports, method: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[Any]]:
     """Return a method as these ports implement it."""
-    implemented: Callable[..., Awaitable[Any]] = getattr(getattr(ports, PORT_OF[method]), method.__name__)
+    implemented: Callable[..., Awaitable[object]] = getattr(getattr(ports, PORT_OF[method]), method.__name__)
     return implemented

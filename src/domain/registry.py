@@ -109,7 +109,7 @@ class Operation:
     method: str
     path: str
     input: "type[Command] | type[Query]"
-    aggregate: "Aggregate[Any] | None" = None
+    aggregate: "Aggregate | None" = None
     creates: bool = False
     stream_id_field: str | None = None  # The field that is the id of the stream it begins, where that id is not a new one.
     allowed: Collection[Enum] | None = None  # The states it is possible from; all, when not said.
@@ -242,14 +242,14 @@ class Projection:
     """A relation kept up to date from the streams of one aggregate."""
 
     summary: Any
-    aggregate: "Aggregate[Any]"
+    aggregate: "Aggregate"
 
 
 class Registry:
     """Every declaration of the service; the one place the surfaces are derived from."""
 
     def __init__(self) -> None:
-        self.aggregates: dict[str, Aggregate[Any]] = {}
+        self.aggregates: dict[str, Aggregate] = {}
         self.operations: dict[str, Operation] = {}
         self.projections: dict[str, Projection] = {}
         self.permissions: set[str] = set()

@@ -33,7 +33,7 @@ class Supervisor:
         self.tasks: dict[str, TaskState] = {}
 
     @asynccontextmanager
-    async def supervise(self, name: str, start: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    async def supervise(self, name: str, start: Callable[[], Coroutine[object, object, None]]) -> AsyncIterator[None]:
         """Keep a task running inside the block."""
         stopping = asyncio.Event()
         task = asyncio.create_task(self._keep(name, start, stopping), name=name)
@@ -45,7 +45,7 @@ class Supervisor:
                 task.cancel()
                 await asyncio.wait([task], timeout=CANCEL_AGAIN_SECONDS)
 
-    async def _keep(self, name: str, start: Callable[[], Coroutine[Any, Any, None]], stopping: asyncio.Event) -> None:
+    async def _keep(self, name: str, start: Callable[[], Coroutine[object, object, None]], stopping: asyncio.Event) -> None:
         state = self.tasks[name] = TaskState()
         begun, pause = time.monotonic(), 0.0
         while True:

@@ -73,14 +73,14 @@ class ProviderClient:
 LEEWAY = timedelta(seconds=30)  # allowed difference between the clocks of issuer and service
 
 
-def verified_token(issuer: str, claims: Mapping[str, Any]) -> VerifiedToken:
+def verified_token(issuer: str, claims: Mapping[str, object]) -> VerifiedToken:
     """Return the token that these claims describe; refuse a missing subject or an impossible time."""
     if not isinstance(subject := claims.get("sub"), str) or not subject or UNSTORABLE.search(subject):
         raise InvalidTokenError(TokenFault.MALFORMED)
     return VerifiedToken(issuer, subject, scopes_of(claims), time_of(claims, "exp"), claims)
 
 
-def scopes_of(claims: Mapping[str, Any]) -> frozenset[str]:
+def scopes_of(claims: Mapping[str, object]) -> frozenset[str]:
     """Return the scopes in `scope` (separated by spaces) or else in `scp` (a text or a list)."""
     match claims.get("scope") or claims.get("scp"):
         case str() as text:
@@ -193,7 +193,7 @@ class KeySet:
         return True
 
 
-def key_table(document: dict[str, Any], algorithms: Iterable[str]) -> KeyTable:
+def key_table(document: dict[str, object], algorithms: Iterable[str]) -> KeyTable:
     """Return the keys of a published set (RFC 7517) that can verify signatures of these algorithms."""
     if not isinstance(published := document.get("keys"), list):
         raise ProviderUnreachableError("answer is no key set")
@@ -206,7 +206,7 @@ def key_table(document: dict[str, Any], algorithms: Iterable[str]) -> KeyTable:
     return table
 
 
-def _key(published: Any, algorithm: str) -> jwt.PyJWK | None:
+def _key(published: object, algorithm: str) -> jwt.PyJWK | None:
     if not isinstance(published, dict) or "d" in published:
         return None
     if published.get("use", "sig") != "sig" or published.get("alg", algorithm) != algorithm:
@@ -287,7 +287,7 @@ class IntrospectionVerifier:
             log.warning("introspection_unavailable", issuer=self._provider.issuer, error=str(error))
             raise identity.IntrospectionUnavailableError from None
 
-    def _judge(self, answer: Mapping[str, Any], audience: str, now: datetime) -> VerifiedToken:
+    def _judge(self, answer: Mapping[str, object], audience: str, now: datetime) -> VerifiedToken:
         if answer.get("active") is not True:
             raise InvalidTokenError(TokenFault.INTROSPECTION_INACTIVE)
         for name, accepted in TOKEN_TYPES.items():

@@ -85,7 +85,9 @@ class DataCiteMinter:
         attributes = member(answer, "data", "attributes")
         return attributes if isinstance(attributes, dict) else unusable("it has no attributes")
 
-    async def _ask(self, method: str, path: str, attributes: Mapping[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+    async def _ask(
+        self, method: str, path: str, attributes: Mapping[str, object] | None = None
+    ) -> tuple[int, dict[str, Any]]:
         sent = None if attributes is None else json.dumps({"data": {"type": "dois", "attributes": attributes}})
         headers = {} if sent is None else {"Content-Type": JSON_API}
         body = bytearray()
@@ -117,21 +119,21 @@ def path_of(doi: str) -> str:
     return f"/dois/{quote(doi, safe='/')}"
 
 
-def member(answer: Mapping[str, Any], *names: str) -> Any:
+def member(answer: Mapping[str, object], *names: str) -> Any:
     """Return the value under these nested names of an answer, or None."""
-    found: Any = answer
+    found: object = answer
     for name in names:
         found = found.get(name) if isinstance(found, dict) else None
     return found
 
 
-def error_titles(answer: Mapping[str, Any]) -> str:
+def error_titles(answer: Mapping[str, object]) -> str:
     errors = answer.get("errors")
     titles = [error.get("title") for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
     return shorten("; ".join(title for title in titles if isinstance(title, str)))
 
 
-def refuse(status: int, answer: Mapping[str, Any]) -> NoReturn:
+def refuse(status: int, answer: Mapping[str, object]) -> NoReturn:
     match status:
         case 401 | 403:
             account = "DATACITE_REPOSITORY_ID, DATACITE_PASSWORD and that DATACITE_PREFIX is assigned to it"

@@ -64,7 +64,7 @@ class PluginKind(Generic[T]):
             raise PluginUnusableError(f"The {self.noun} {point.name} at {point.value} is no async function.")
         return found  # type: ignore[no-any-return]
 
-    def make(self, name: str, *arguments: Any) -> T:
+    def make(self, name: str, *arguments: object) -> T:
         """Return what the factory of a plugin makes, or raise PluginUnusableError."""
         if (point := self.offers().get(name)) is None:
             raise PluginUnusableError(f"No installed package offers the {self.noun} {name}; install the one that does.")
@@ -139,7 +139,7 @@ def load_named_plugins(settings: Settings) -> None:
             kind.load(offered[name])
 
 
-def _named_plugins(kind: PluginKind[Any], settings: Settings) -> Iterator[tuple[str, str]]:
+def _named_plugins(kind: PluginKind[object], settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield every setting that names a plugin of this kind, with the name."""
     named: dict[str, tuple[str, Sequence[str]]] = {
         CONTROL.group: ("CONTROL_ROUTES", [route.substrate for route in settings.control_routes]),

@@ -5,7 +5,6 @@ conducts rest on; what a control system can do beyond them is not looked at."""
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 from uuid import UUID
 
 from baton.application.conduct.deciders import Decider, advice_from
@@ -35,7 +34,7 @@ class ClosedFenceError(Exception):
     """The fence of these checks is closed."""
 
 
-async def check_control(control: Control, address: str, values: tuple[Any, Any], absent_address: str) -> None:
+async def check_control(control: Control, address: str, values: tuple[object, object], absent_address: str) -> None:
     """Check reading, writing, fences and subscriptions at a writable signal, and the faults at an address without one. The
     signal is written: first with the one value, then with the other one, which it keeps."""
     first, second = values
@@ -75,7 +74,7 @@ async def check_control(control: Control, address: str, values: tuple[Any, Any],
 
 
 async def check_decider(
-    make: Callable[[], Decider], space: SteeringSpace, measure: Callable[[dict[str, Any]], float], passes: int = 10
+    make: Callable[[], Decider], space: SteeringSpace, measure: Callable[[dict[str, object]], float], passes: int = 10
 ) -> list[SteeringObservation]:
     """Search a space by the advice of a decider, check that it can be followed, and return the passes."""
     decider, observations, point = make(), list[SteeringObservation](), space.first_point

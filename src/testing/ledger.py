@@ -128,7 +128,7 @@ class MemoryLedger:
         walking = {"phase": ConductPhase.WALKING.value, "waiting_for": None, "waiting_until": None}
         self._mark(procedure_id, conduct_id, since, **walking)
 
-    def _mark(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None, **changes: Any) -> None:
+    def _mark(self, procedure_id: UUID, conduct_id: UUID, since: datetime | None, **changes: object) -> None:
         progress = self._live(procedure_id, conduct_id)
         if progress is not None and progress.phase != ConductPhase.CLOSING:
             self._update(progress, active_at=max(progress.active_at, since or progress.active_at), **changes)
@@ -227,7 +227,7 @@ def place_of(row: Activity) -> StepPlace:
     return StepPlace.model_validate(row, from_attributes=True)
 
 
-def writes_of(row: Activity, outcome: Activity | None) -> list[tuple[str, Any, bool]]:
+def writes_of(row: Activity, outcome: Activity | None) -> list[tuple[str, object, bool]]:
     """Return the writes of a row, each with whether it was confirmed; `outcome` is that of its step."""
     payload = row.payload
     if row.mark == Mark.OUTCOME and row.step_kind == StepKind.ACTION:
@@ -245,7 +245,7 @@ def writes_of(row: Activity, outcome: Activity | None) -> list[tuple[str, Any, b
     return [(payload["address"], ledger.tried_value(payload), False)]
 
 
-def reading_after(row: Activity) -> dict[str, Any] | None:
+def reading_after(row: Activity) -> dict[str, object] | None:
     """Return what was read after a setpoint was written, with the address where that is another one."""
     if "post_reading" not in row.payload:
         return None

@@ -59,7 +59,7 @@ class MemoryStore:
         self.streams: dict[StreamKey, list[EventRow]] = {}
         self.claims: dict[tuple[str, str], UUID] = {}
         self.look_ups: set[tuple[str, str, UUID]] = set()
-        self.rows: dict[tuple[Any, ...], Record] = {}
+        self.rows: dict[tuple[object, ...], Record] = {}
         self.keys: dict[tuple[UUID, str, UUID], HeldKey] = {}
         self.entries: dict[str, list[Summary]] = defaultdict(list)
         self.leases: dict[int, int] = {}  # the present term of each
@@ -315,7 +315,7 @@ class MemorySession:
             levels.append(level)
         return tuple(map(tuple, levels[1:]))
 
-    async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]:
+    async def records(self, record: type[R], where: Mapping[str, object]) -> tuple[R, ...]:
         found = [row for row in self._store.records_of(record) if isinstance(row, record) and _equals(row, where)]
         return tuple(sorted(found, key=_row_key))
 
@@ -398,7 +398,7 @@ def _holder(claim: KeyClaim) -> tuple[UUID, str, UUID]:
     return claim.principal_id, claim.key, claim.surface_id
 
 
-def _row_key(record: Record) -> tuple[Any, ...]:
+def _row_key(record: Record) -> tuple[object, ...]:
     return (record.relation, *(getattr(record, name) for name in record.key))
 
 
@@ -406,7 +406,7 @@ def _stream_row(row: EventRow) -> StoredEvent:
     return StoredEvent(*(getattr(row, name) for name in StoredEvent._fields))
 
 
-def _equals(row: Record, where: Mapping[str, Any]) -> bool:
+def _equals(row: Record, where: Mapping[str, object]) -> bool:
     return all(_fits(getattr(row, name), value) for name, value in where.items())
 
 
@@ -440,7 +440,7 @@ def _holds(row: Summary, condition: Where) -> bool:
     return found is not None and bool(COMPARISONS[condition.test](found, value))
 
 
-def _contains(found: Any, wanted: Any) -> bool:
+def _contains(found: object, wanted: object) -> bool:
     match wanted:
         case Mapping():
             return isinstance(found, Mapping) and all(key in found and _contains(found[key], wanted[key]) for key in wanted)

@@ -61,7 +61,7 @@ async def call_waiting_activity(
     )
 
 
-async def run_to_completion(work: Coroutine[Any, Any, Any]) -> None:
+async def run_to_completion(work: Coroutine[object, object, object]) -> None:
     """Run something to its end even if the workflow is cancelled meanwhile."""
     task = asyncio.create_task(work)
     while not task.done():

@@ -11,7 +11,7 @@ import pytest
 from baton.api.mcp.tools import arguments_schema
 from baton.beamline.schema import file_schema
 from baton.domain.contexts import REGISTRY
-from baton.domain.shared.field_meanings import MEANINGS, TOPICS, describe, meaning_of
+from baton.domain.shared.field_meanings import MEANINGS, TOPICS, describe, meaning_of, written_meaning
 from baton.domain.shared.json_schema import VALUES
 from tests.support.api.openapi_document import document
 from tests.support.tables import for_each
@@ -94,10 +94,17 @@ def test_every_meaning_is_of_a_field_that_exists() -> None:
 
 
 def test_a_meaning_of_a_models_own_field_goes_before_that_of_the_name() -> None:
-    form = {"title": "SetpointStep", "properties": {"value": {"type": "number"}, "kind": {"const": "setpoint"}}}
+    form = {"title": "SetpointStep", "properties": {"unit": {"type": "string"}, "kind": {"const": "setpoint"}}}
     described = describe(form)["properties"]
-    assert described["value"]["description"] == MEANINGS["SetpointStep.value"] != MEANINGS["value"]
+    assert described["unit"]["description"] == MEANINGS["SetpointStep.unit"] != MEANINGS["unit"]
     assert described["kind"]["description"] == MEANINGS["kind"]
+
+
+def test_the_text_below_a_field_is_its_meaning_in_every_form_that_is_derived_from_its_class() -> None:
+    texts = [written_meaning(model, "adjustment_count") for model in ("Run", "RunView", "RunSummary", "RunItem")]
+    assert texts == ["Number of times that the parameters were adjusted."] * 4
+    assert meaning_of("adjustment_count", "RunView") == texts[0]
+    assert written_meaning("Plan", "adjustment_count") is None
 
 
 def test_a_description_that_a_field_has_stays() -> None:

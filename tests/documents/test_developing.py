@@ -46,7 +46,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     """The registry while the aggregate, with its verb put in before its questions, is a part of the domain."""
     module = aggregate_source()
     event, command, _ = BLOCKS["A verb"]
-    questions = module.index("shift.get(")
+    questions = module.index("GetShift = ")
     source = "\n\n".join((module[:questions], event, command, module[questions:]))
     with declared_aggregate(source, tmp_path_factory.mktemp("domain")) as registry:
         yield registry

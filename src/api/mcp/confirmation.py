@@ -73,7 +73,7 @@ def can_ask(context: Context) -> bool:
     return asking is not None and (asking.form is not None or asking.url is None)
 
 
-def approval_arguments(params: CallToolRequestParams) -> Mapping[str, Any] | None:
+def approval_arguments(params: CallToolRequestParams) -> Mapping[str, object] | None:
     """Return the arguments of an approval, called by its own name or through another tool; None for any other call."""
     arguments = params.arguments or {}
     if params.name == APPROVING.name:
@@ -83,7 +83,7 @@ def approval_arguments(params: CallToolRequestParams) -> Mapping[str, Any] | Non
     return own if named and isinstance(own, Mapping) else None
 
 
-def with_reason(params: CallToolRequestParams, reason: Any) -> CallToolRequestParams:
+def with_reason(params: CallToolRequestParams, reason: object) -> CallToolRequestParams:
     """Return the call with the reason that the person gave, where they gave one."""
     if not isinstance(reason, str) or not reason.strip():
         return params
@@ -99,7 +99,7 @@ async def question(arguments: Mapping[str, Any], service: Service, caller: Calle
         proposal_id = UUID(str(arguments.get("proposal_id")))
     except ValueError:
         return None
-    view: Mapping[str, Any] = await service.ask(GetProposal(include="names"), caller, target_id=proposal_id)
+    view: Mapping[str, Any] = (await service.show(GetProposal(include="names"), caller, target_id=proposal_id)).shown
     rehearsal = view["rehearsal"]
     if rehearsal is None or view["digest"] != arguments.get("digest"):
         return None
@@ -145,14 +145,14 @@ def name_with_id(name: str | None, id: str) -> str:
     return f"{data_text(name)} ({id})" if name else id
 
 
-def data_lines(fields: Iterable[tuple[str, Any]]) -> list[str]:
+def data_lines(fields: Iterable[tuple[str, object]]) -> list[str]:
     """Return values with their places, a line each; the first of them, and how many more there are."""
     lines = [f"  {data_text(place)}: {data_text(value)}" for name, one in fields for place, value in leaves(name, one)]
     more = len(lines) - MOST_LINES
     return [*lines[:MOST_LINES], f"  and {more} more, which get_proposal shows"] if more > 0 else lines
 
 
-def leaves(place: str, value: Any) -> Iterator[tuple[str, Any]]:
+def leaves(place: str, value: object) -> Iterator[tuple[str, Any]]:
     """Yield every single value in plain data with its place."""
     match value:
         case dict() if value:
@@ -165,7 +165,7 @@ def leaves(place: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield place, value
 
 
-def data_text(value: Any) -> str:
+def data_text(value: object) -> str:
     """Return a value as JSON on one line, not too long, without characters that would pass for the text around it."""
     text = shorten(json.dumps(value, ensure_ascii=False), LONGEST_VALUE)
     return UNNAMEABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -126,6 +126,6 @@ class Resources:
     async def read(self, resource: WatchedResource, caller: Caller) -> Sequence[TextResourceContents]:
         """Return what the query behind a resource answers this caller."""
         query: Any = resource.operation.input()
-        answer = await self.service.ask(query, caller, target_id=resource.id)
-        marked = MARK + answer_json(answer).removeprefix(b"{")
+        answer = await self.service.show(query, caller, target_id=resource.id)
+        marked = MARK + answer_json(answer.shown).removeprefix(b"{")
         return [TextResourceContents(uri=resource.address, mime_type=JSON, text=marked.decode())]

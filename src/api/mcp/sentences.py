@@ -72,7 +72,7 @@ def _launched_sentence(answer: Answer) -> str:
     return f"Launched {answer['name']}: {started} has started and is being conducted; {goes}."
 
 
-def query_sentence(operation: Operation, answer: Any) -> str:
+def query_sentence(operation: Operation, answer: object) -> str:
     """Return the sentence of what was read."""
     if not isinstance(answer, Mapping):
         return f"This is the answer of {operation.name}."
@@ -196,7 +196,7 @@ def _page_sentence(operation: Operation, answer: Answer) -> str:
     return f"{_count(len(items), thing)} on this page{_states(items, axis)}{more}."
 
 
-def _states(items: Sequence[Any], axis: str) -> str:
+def _states(items: Sequence[object], axis: str) -> str:
     found = Counter(item[axis] for item in items if isinstance(item, Mapping) and isinstance(item.get(axis), str))
     return f" ({', '.join(f'{count} {state}' for state, count in found.most_common())})" if found else ""
 

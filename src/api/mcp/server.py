@@ -79,11 +79,11 @@ def mcp_server(
         return {**wire_json(mcp_types.ListToolsResult(tools=[])), "tools": listed}
 
     @with_protocol_errors(caller_of)
-    async def list_resources(context: Context, params: Any) -> mcp_types.ListResourcesResult:
+    async def list_resources(context: Context, params: object) -> mcp_types.ListResourcesResult:
         return mcp_types.ListResourcesResult(resources=await resources.live_runs(caller_of(context)))
 
     @with_protocol_errors(caller_of)
-    async def list_templates(context: Context, params: Any) -> mcp_types.ListResourceTemplatesResult:
+    async def list_templates(context: Context, params: object) -> mcp_types.ListResourceTemplatesResult:
         return mcp_types.ListResourceTemplatesResult(resource_templates=await resources.templates(caller_of(context)))
 
     @with_protocol_errors(caller_of)
@@ -97,13 +97,13 @@ def mcp_server(
     ) -> mcp_types.SubscriptionsListenResult:
         return await subscriptions.listen(context, params.notifications.resource_subscriptions or (), caller_of(context))
 
-    async def list_prompts(context: Context, params: Any) -> mcp_types.ListPromptsResult:
+    async def list_prompts(context: Context, params: object) -> mcp_types.ListPromptsResult:
         return mcp_types.ListPromptsResult(prompts=listed_prompts())
 
     async def get_prompt(context: Context, params: mcp_types.GetPromptRequestParams) -> mcp_types.GetPromptResult:
         return prompt_result(params.name, params.arguments or {})
 
-    server: Server[Any] = Server(
+    server: Server[object] = Server(
         "baton",
         version=baton.__version__,
         title="Baton",
@@ -121,7 +121,7 @@ def mcp_server(
     return server
 
 
-def serve_session_subscriptions(server: Server[Any], sessions: SessionSubscriptions, caller_of: CallerOf) -> None:
+def serve_session_subscriptions(server: Server[object], sessions: SessionSubscriptions, caller_of: CallerOf) -> None:
     """Let the one client of a server subscribe to resources as the protocol had it before 2026."""
 
     @with_protocol_errors(caller_of)
@@ -142,8 +142,8 @@ def with_protocol_errors(
 ) -> Callable[[Callable[[Context, Any], Awaitable[Any]]], Callable[[Context, Any], Any]]:
     """Return a decorator of handlers: a refusal becomes an error of the protocol that carries the body REST gives it."""
 
-    def decorate(handler: Callable[[Context, Any], Awaitable[Any]]) -> Callable[[Context, Any], Any]:
-        async def handle(context: Context, params: Any) -> Any:
+    def decorate(handler: Callable[[Context, object], Awaitable[object]]) -> Callable[[Context, object], object]:
+        async def handle(context: Context, params: object) -> object:
             try:
                 return await handler(context, params)
             except MCPError:

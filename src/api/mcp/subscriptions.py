@@ -45,7 +45,7 @@ class Subscriptions:
         """Acknowledge a subscription, and tell of each change until the client leaves, may read no longer, or the service
         stops."""
         watched = await self.admit(addresses, caller)
-        number: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: context.request_id}
+        number: dict[str, object] = {SUBSCRIPTION_ID_META_KEY: context.request_id}
         honored = mcp_types.SubscriptionFilter(resource_subscriptions=list(watched))
         params = mcp_types.SubscriptionsAcknowledgedNotificationParams(notifications=honored, _meta=number)
         acknowledged = mcp_types.SubscriptionsAcknowledgedNotification(params=params)

@@ -116,7 +116,7 @@ class Toolbox:
         permitted = await authorizer.permitted_commands(caller) | (await authorizer.access(caller)).with_approval
         return [op for op in self._operations.values() if op.open or op.command_name in permitted]
 
-    async def _search(self, arguments: Mapping[str, Any], caller: Caller) -> CallToolResult:
+    async def _search(self, arguments: Mapping[str, object], caller: Caller) -> CallToolResult:
         search = tools.validate_arguments(SearchOperations, arguments)
         among = [op for op in await self._permitted_operations(caller) if search.kind in (None, op.kind)]
         best = (await self._rank(search.words, among))[: search.limit]
@@ -132,7 +132,9 @@ class Toolbox:
             known["input_schema"] = tools.arguments_schema(operation)
         return FoundOperation(**known)
 
-    async def _resolve(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> tuple[Operation, Mapping[str, Any]]:
+    async def _resolve(
+        self, name: str, arguments: Mapping[str, object], caller: Caller
+    ) -> tuple[Operation, Mapping[str, object]]:
         """Return the operation of a call and its own arguments."""
         if name != CALL.name:
             return self._operations[name], arguments
@@ -148,7 +150,7 @@ class Toolbox:
         return self._operations[call.name], {**call.arguments, tools.KEY: call.idempotency_key}
 
     async def _execute(
-        self, operation: Operation, arguments: Mapping[str, Any], caller: Caller, on_progress: ProgressListener | None
+        self, operation: Operation, arguments: Mapping[str, object], caller: Caller, on_progress: ProgressListener | None
     ) -> tuple[int, CallToolResult]:
         try:
             asked = tools.tool_request(operation, arguments)
@@ -177,7 +179,7 @@ class Toolbox:
     ) -> CallToolResult:
         """Return what a query answers; a page that is too long is asked for again with fewer items, at least one."""
         while True:
-            answer = await self._service.ask(query, caller, target_id=asked.target_id)
+            answer = (await self._service.show(query, caller, target_id=asked.target_id)).shown
             if isinstance(answer, Document):
                 return document_answer(answer, caller)
             body = answer_json(answer)
@@ -187,7 +189,7 @@ class Toolbox:
             shown = min(limit, max(1, len(orjson.loads(body)["items"])))
             query = query.model_copy(update={"limit": max(1, shown * LARGEST_PAGE // (len(body) + LARGEST_PAGE // 8))})
 
-    async def _run_to_end(self, execution: Coroutine[Any, Any, CommandResult]) -> CommandResult:
+    async def _run_to_end(self, execution: Coroutine[object, object, CommandResult]) -> CommandResult:
         """Execute a command to its end, even if its caller stops waiting."""
         task = asyncio.create_task(execution)
         self._executing.add(task)
@@ -211,7 +213,7 @@ def wire_json(part: BaseModel) -> dict[str, Any]:
     return part.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def tool_answer(said: str, body: bytes, caller: Caller, facts: Mapping[str, Any] | None = None) -> CallToolResult:
+def tool_answer(said: str, body: bytes, caller: Caller, facts: Mapping[str, object] | None = None) -> CallToolResult:
     """Return the answer that REST gives, as structure and, after a sentence, as text; REST headers become `_meta`."""
     return CallToolResult(
         content=[TextContent(type="text", text=sentences.with_data(said, body))],
@@ -243,7 +245,7 @@ def document_content(document: Document, caller: Caller) -> ContentBlock:
     return EmbeddedResource(type="resource", resource=text)
 
 
-def tool_refusal(body: Mapping[str, Any], caller: Caller) -> CallToolResult:
+def tool_refusal(body: Mapping[str, object], caller: Caller) -> CallToolResult:
     """Return a refusal as text alone: a sentence, and the body that REST gives it."""
     text = TextContent(type="text", text=sentences.with_data(sentences.refusal_sentence(body), orjson.dumps(body)))
     return CallToolResult(content=[text], is_error=True, _meta={"baton/correlation_id": str(caller.correlation_id)})

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import getdoc
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, NoReturn, TypeVar
 from uuid import UUID
 
 import orjson
@@ -58,7 +58,7 @@ def tool_description(operation: Operation) -> str:
 def make_tool(
     name: str,
     description: str,
-    input: dict[str, Any],
+    input: dict[str, object],
     *,
     changes: bool = False,
     destructive: bool = False,
@@ -100,7 +100,7 @@ class ToolRequest:
     dry_run: bool = False
 
 
-def tool_request(operation: Operation, arguments: Mapping[str, Any]) -> ToolRequest:
+def tool_request(operation: Operation, arguments: Mapping[str, object]) -> ToolRequest:
     """Return what these arguments ask of an operation."""
     fields = dict(arguments)
     target_id = None
@@ -117,7 +117,7 @@ def tool_request(operation: Operation, arguments: Mapping[str, Any]) -> ToolRequ
     return ToolRequest(request, target_id, key, dry_run)
 
 
-def validate_arguments(model: type[M], fields: Mapping[str, Any]) -> M:
+def validate_arguments(model: type[M], fields: Mapping[str, object]) -> M:
     """Return a model from decoded arguments; they are encoded again, because only JSON text is parsed strictly."""
     try:
         text = json.dumps(fields, allow_nan=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -61,7 +61,7 @@ def in_process(
     return Caller(agent_id, NIL, correlation_id, causation_id, completing=completing)
 
 
-def usage_of(calls: tuple[Span, ...]) -> dict[str, Any]:
+def usage_of(calls: tuple[Span, ...]) -> dict[str, object]:
     return {
         "input_tokens": sum(call.input_tokens or 0 for call in calls),
         "output_tokens": sum(call.output_tokens or 0 for call in calls),

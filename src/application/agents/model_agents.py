@@ -176,7 +176,7 @@ def decision_from(task: AgentTask, agent: Agent, occasion: Occasion, result: Con
     return task.decision(agent.id, inputs, instead=task.deferred, reasoning=reasoning, parent_id=occasion.parent_id)
 
 
-def inputs_of(agent: Agent, run_id: UUID, terminal: RunEnd | None) -> dict[str, Any]:
+def inputs_of(agent: Agent, run_id: UUID, terminal: RunEnd | None) -> dict[str, object]:
     return {
         "run_id": str(run_id),
         "terminal_event_id": None if terminal is None else str(terminal.event_id),

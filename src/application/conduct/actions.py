@@ -78,7 +78,7 @@ class Actions(Protocol):
 
 
 async def perform(
-    actions: Actions, name: str, params: Mapping[str, Any], control: Control, time: Timekeeper, ceiling: float
+    actions: Actions, name: str, params: Mapping[str, object], control: Control, time: Timekeeper, ceiling: float
 ) -> dict[str, JsonValue]:
     """Run an action, for so many seconds at most, and return its result."""
     body = actions.body_of(name)

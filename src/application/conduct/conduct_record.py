@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 from uuid import UUID
 
 import structlog
@@ -332,7 +332,7 @@ class RecordWatch:
             await self.commands.execute(HoldRun(reason=gate.message[:MAX_REASON_LENGTH]), caller, target_id=plan.run_id)
 
 
-def reject(event: str, request: messages.OwnedRequest, **said: Any) -> ConductVerdict:
+def reject(event: str, request: messages.OwnedRequest, **said: object) -> ConductVerdict:
     """Log a request that the record does not agree with; nothing is written, and the workflow ends."""
     ids = request.model_dump(mode="json", include={"procedure_id", "run_id", "conduct_id"})
     log.warning(event, **ids, **said)

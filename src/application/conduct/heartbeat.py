@@ -46,9 +46,9 @@ class ActivityShield:
     """Finishes work that the engine has lost sight of: another attempt finds it begun and waits for it."""
 
     def __init__(self) -> None:
-        self._abandoned: set[asyncio.Task[Any]] = set()
+        self._abandoned: set[asyncio.Task[object]] = set()
 
-    async def run(self, work: Coroutine[Any, Any, T], attempt: Attempt) -> T:
+    async def run(self, work: Coroutine[object, object, T], attempt: Attempt) -> T:
         """Return the result of work that is cancelled only if it is not wanted any more, or this process stops."""
         task = asyncio.create_task(work)
         try:
@@ -179,7 +179,7 @@ class WriteFence:
             raise HeartbeatLost("The step was not heard of for too long, so nothing was sent to the plant.")
 
 
-async def run_with_heartbeat(body: Coroutine[Any, Any, T], beat: Beat, fence: WriteFence) -> T:
+async def run_with_heartbeat(body: Coroutine[object, object, T], beat: Beat, fence: WriteFence) -> T:
     """Return the result of a body that sends heartbeats; stop it by the record, or for lack of a heartbeat. If
     the fence's last heartbeat is too old, another worker may have taken over, and the body does not begin. The fence is
     closed when the body is done or must stop; a body that was refused a write counts as one without heartbeat."""
@@ -226,7 +226,7 @@ async def send_heartbeat(beat: Beat, within: float) -> ConductSignals | None:
         return None
 
 
-async def run_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
+async def run_within(work: Coroutine[object, object, T], seconds: float) -> T:
     """Return the result of work, or raise TimeoutError at once: what hangs may also hang when it is cancelled."""
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda task: task.cancelled() or task.exception())

@@ -142,7 +142,7 @@ def tally_rows(rows: Sequence[OutcomeRow], written: Sequence[AddressWrites], kin
     )
 
 
-def left_at(confirmed: Sequence[Written], tried: Sequence[Written]) -> Any:
+def left_at(confirmed: Sequence[Written], tried: Sequence[Written]) -> object:
     """Return what an address was left at: with the reading where its last write read otherwise, and none was tried since."""
     if confirmed and not tried and (reading := confirmed[0][2]) is not None:
         written, row_id, _ = confirmed[0]
@@ -164,7 +164,7 @@ def written_value(payload: Mapping[str, Any]) -> Any:
     return payload["converted"]["value"] if "converted" in payload else payload["value"]
 
 
-def tried_value(payload: Mapping[str, Any]) -> Any:
+def tried_value(payload: Mapping[str, object]) -> object:
     """Return what a setpoint may have written: what it was sent as is not known, and so it is given with its own unit."""
     return f"{payload['value']} {payload['unit']}" if "unit" in payload else payload["value"]
 

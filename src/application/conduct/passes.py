@@ -211,7 +211,7 @@ class Passes:
         last = plan.last(iteration_index)
         return last is None or await self.ledger.has_passed(last)
 
-    async def _captured_value(self, plan: StepPlan, iteration_index: int, name: str) -> Any:
+    async def _captured_value(self, plan: StepPlan, iteration_index: int, name: str) -> object:
         """Return what a pass has left in a slot; None where it has left nothing."""
         slots = await self.ledger.slots(plan.procedure_id, plan.conduct_id, iteration_index, 0)
         return next((row.content["value"] for row in slots if row.slot == name and "value" in row.content), None)

@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -45,7 +44,7 @@ class SetpointLimits:
     _known: dict[str, KnownLimits] = field(default_factory=dict)
     _locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)  # one reads for all
 
-    async def check(self, address: str, value: Any) -> None:
+    async def check(self, address: str, value: object) -> None:
         """Raise SetpointOutOfLimitsError for a number outside the limits; what is no finite number has none."""
         numbers = list(finite_numbers(value))
         if not numbers:
@@ -76,7 +75,7 @@ async def control_limits(control: Control, address: str) -> SignalLimits | None:
     return None if limits is None else SignalLimits(low=limits.low, high=limits.high)
 
 
-def finite_numbers(value: Any) -> Iterator[float]:
+def finite_numbers(value: object) -> Iterator[float]:
     """Yield the numbers in a value that is to be written."""
     match value:
         case list() | tuple():

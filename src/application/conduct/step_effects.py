@@ -73,7 +73,7 @@ class Effect(Generic[T]):
 class DetailedFault(StepFault):
     """A fault with more for its row: the reading that did not satisfy."""
 
-    def __init__(self, fault: StepFault, says: Mapping[str, Any]) -> None:
+    def __init__(self, fault: StepFault, says: Mapping[str, object]) -> None:
         super().__init__(fault.label, str(fault), fault.facts)
         self.says = says
 
@@ -287,17 +287,17 @@ async def read_unit(control: Control, address: str, edge: UnitEdge) -> Reading:
     return reading
 
 
-def converted_field(value: Any, unit: str | None) -> dict[str, Any]:
+def converted_field(value: object, unit: str | None) -> dict[str, object]:
     """Return what a row says of a value in its other unit."""
     return {"converted": {"value": plain(value), "unit": plain(unit)}}
 
 
-def repeats_of(control: FencedControl) -> dict[str, Any]:
+def repeats_of(control: FencedControl) -> dict[str, object]:
     """Return how often something was asked again because this process stood still, if it was."""
     return {"repeats": control.repeats} if control.repeats else {}
 
 
-def failing_effect(fault: StepFault, says: Mapping[str, Any]) -> Effect[EffectResult]:
+def failing_effect(fault: StepFault, says: Mapping[str, object]) -> Effect[EffectResult]:
     """Return the effect of a step that cannot be made ready: it touches nothing, and fails when its turn comes."""
 
     async def fail() -> EffectResult:
@@ -355,7 +355,7 @@ async def stop_job(compute: Compute, job_id: str) -> None:
         await compute.await_terminal_state(job_id)
 
 
-def job_document(step: steps.RecipeComputeStep, job: JobSpec) -> Mapping[str, Any]:
+def job_document(step: steps.RecipeComputeStep, job: JobSpec) -> Mapping[str, object]:
     """Return what the rows of a program say, with the references that its inputs and parameters came from."""
     inputs = {str(index): uri.output_name for index, uri in enumerate(step.input_uris) if isinstance(uri, OutputRef)}
     parameters = {name: found for name, value in step.parameters.items() if (found := reference_field(value))}
@@ -364,7 +364,7 @@ def job_document(step: steps.RecipeComputeStep, job: JobSpec) -> Mapping[str, An
     return {**says, "parameters": plain(job.parameters), **refs}
 
 
-def reading_document(reading: Reading) -> dict[str, Any]:
+def reading_document(reading: Reading) -> dict[str, object]:
     """Return a reading as a row holds it."""
     return {
         "value": plain(reading.value),
@@ -376,7 +376,7 @@ def reading_document(reading: Reading) -> dict[str, Any]:
     }
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return a value as a row can hold it: no NaN, no NUL, of a large array only the shape, and text for what is no JSON."""
     match value:
         case None | int():
@@ -394,19 +394,19 @@ def plain(value: Any) -> Any:
     return plain(str(value))
 
 
-def bounded_value(value: Any) -> Any:
+def bounded_value(value: object) -> Any:
     """Return a plain value as facts hold it: of an array the shape, of a text the beginning."""
     if isinstance(value, list):
         return {"kind": "Array", "shape": shape(value)}
     return shorten(value) if isinstance(value, str) else value
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """Return a plain value in the words of a failure."""
     return shorten(repr(bounded_value(value)))
 
 
-def shape(value: Any) -> list[int]:
+def shape(value: object) -> list[int]:
     """Return the lengths of a list and of the lists in it."""
     lengths: list[int] = []
     while isinstance(value, list | tuple):
@@ -415,7 +415,7 @@ def shape(value: Any) -> list[int]:
     return lengths
 
 
-def leaves(value: Any) -> Iterator[Any]:
+def leaves(value: object) -> Iterator[Any]:
     """Yield the items of a list and of the lists in it."""
     if not isinstance(value, list | tuple) or not value:
         yield value

@@ -185,7 +185,7 @@ class UnsettledOutcome:
     _report: Callable[[Mapping[str, Any]], StepReport]
     counted: StepReport | None = None  # the report of what is stored, which may be the outcome of another worker
 
-    def leave(self, stored: Mapping[str, Any]) -> None:
+    def leave(self, stored: Mapping[str, object]) -> None:
         """Note that an outcome is stored."""
         if self.counted is None:
             self.counted = self._report(stored)
@@ -258,7 +258,7 @@ class StepExecution:
         closed = report is not None and report.verdict is ConductVerdict.GATE_CLOSED
         return closed and self._signals.is_unconfirmed
 
-    async def _begin_in_turn(self, effect: Effect[Any]) -> BeginResult:
+    async def _begin_in_turn(self, effect: Effect[object]) -> BeginResult:
         """Mark the step as begun where it may begin; wait while another worker may still run it."""
         result = await self._try_begin(effect)
         while result.live and (lone := result.lone_marker) is not None and not result.marked:
@@ -445,7 +445,7 @@ class StepExecution:
             row = await self._settle(effect, collected, result.attempt)
         return self._report(row) if row["result"] == "failed" else await self._deposit(step, row)
 
-    async def _deposit(self, step: RecipeComputeStep, row: Mapping[str, Any]) -> StepReport:
+    async def _deposit(self, step: RecipeComputeStep, row: Mapping[str, object]) -> StepReport:
         """Store the results of a program for later steps."""
         try:
             deposit = deposit_of(step, ledger.measurements_in(row), ledger.artifacts_in(row), await self._memory())
@@ -525,10 +525,10 @@ class StepExecution:
                     raise
             await self._pause()
 
-    def _failure_payload(self, says: Mapping[str, Any], error: Exception, attempt: int = 1) -> dict[str, Any]:
+    def _failure_payload(self, says: Mapping[str, object], error: Exception, attempt: int = 1) -> dict[str, Any]:
         """Return what a row says about a failure; an unforeseen one is logged, and described in general words here."""
         # for a write it also names the attempts that may have had their effect
-        more: Mapping[str, Any] = error.says if isinstance(error, step_effects.DetailedFault) else {}
+        more: Mapping[str, object] = error.says if isinstance(error, step_effects.DetailedFault) else {}
         label = error.label if isinstance(error, StepFault) else type(error).__name__
         message = str(error)
         if not isinstance(error, FORESEEN):
@@ -552,7 +552,7 @@ class StepExecution:
             return StepReport(verdict=ConductVerdict.FAILED, failure=failure)
         return StepReport(verdict=ConductVerdict.DONE)
 
-    def _row(self, mark: Mark, attempt: int, says: Mapping[str, Any], slot: str | None = None) -> Activity:
+    def _row(self, mark: Mark, attempt: int, says: Mapping[str, object], slot: str | None = None) -> Activity:
         place, now = self._place, self._runner.clock()
         payload = {**says, "step_index": place.step_index, "conduct_id": str(place.conduct_id), "attempt": attempt}
         payload |= {"iteration_index": place.iteration_index} if place.iteration_index else {}

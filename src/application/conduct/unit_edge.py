@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from baton.application.control import Reading
 from baton.domain.recipe.expansion import UnitMismatchError
@@ -33,15 +32,15 @@ class UnitEdge:
         if self.differs(reading):
             await asyncio.to_thread(unit_registry)
 
-    def to_signal(self, value: Any, reading: Reading, address: str) -> Any:
+    def to_signal(self, value: object, reading: Reading, address: str) -> object:
         """Return a value of the step as the signal counts it; raise a fault where that is not possible."""
         return self._carry(value, reading, address, outward=True) if self.differs(reading) else value
 
-    def from_signal(self, reading: Reading, address: str) -> Any:
+    def from_signal(self, reading: Reading, address: str) -> object:
         """Return what a signal reads as the step counts it; raise a fault where that is not possible."""
         return self._carry(reading.value, reading, address, outward=False) if self.differs(reading) else reading.value
 
-    def _carry(self, value: Any, reading: Reading, address: str, *, outward: bool) -> Any:
+    def _carry(self, value: object, reading: Reading, address: str, *, outward: bool) -> object:
         own, stated = self.unit or "", reading.units or ""
         try:
             return carry(value, *((own, stated) if outward else (stated, own)), self.policy)
@@ -53,6 +52,6 @@ class UnitEdge:
             facts = {"reason": UnitMismatchError.default_reason, "address": address, "unit": own, "control_unit": stated}
             raise StepFault(UnitMismatchError.__name__, message, facts) from None
 
-    def unit_field(self) -> Mapping[str, Any]:
+    def unit_field(self) -> Mapping[str, object]:
         """Return the field by which a row names the unit of the step."""
         return {} if self.unit is None else {"unit": self.unit}

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum, auto
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 from uuid import UUID
 
 import structlog
@@ -57,11 +57,11 @@ class MonitorAccount:
     new_id: IdGenerator
     lease: Lease | None = None  # without which nothing is recorded
 
-    async def ask(self, query: Query, on: UUID | None = None) -> Any:
+    async def ask(self, query: Query[T], on: UUID | None = None) -> T:
         return await self.service.ask(query, self._caller(), target_id=on)
 
     async def report(
-        self, command: type[Command], on: UUID, observation: SignalObservation, *needless: type[Refusal], **further: Any
+        self, command: type[Command], on: UUID, observation: SignalObservation, *needless: type[Refusal], **further: object
     ) -> ReportOutcome:
         """Record one observation; failures are logged and end here, and a `needless` refusal counts as recorded."""
         source = {"source_kind": observation.source_kind, "source_id": observation.source_id}

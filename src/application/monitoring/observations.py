@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from math import isnan
-from typing import Any, Protocol
+from typing import Protocol
 
 from baton.application.control import Control, Quality, Reading
 from baton.application.plant import MonitoredSupply, ReadingRule
@@ -91,13 +91,13 @@ def supply_status(rules: Iterable[ReadingRule], reading: Reading) -> SupplyStatu
     return next((SupplyStatus(rule.status) for rule in rules if _fits(rule, reading.value)), SupplyStatus.UNKNOWN)
 
 
-def _can_judge(rule: ReadingRule, value: Any) -> bool:
+def _can_judge(rule: ReadingRule, value: object) -> bool:
     if isinstance(value, float) and isnan(value):
         return False
     return _word(value) is not None if rule.values else isinstance(value, int | float)
 
 
-def _fits(rule: ReadingRule, value: Any) -> bool:
+def _fits(rule: ReadingRule, value: object) -> bool:
     if rule.values:
         return _word(value) in map(_word, rule.values)
     if not isinstance(value, int | float):
@@ -105,7 +105,7 @@ def _fits(rule: ReadingRule, value: Any) -> bool:
     return (rule.below is None or value < rule.below) and (rule.above is None or value > rule.above)
 
 
-def _word(value: Any) -> str | None:
+def _word(value: object) -> str | None:
     match value:
         case int():
             return str(int(value))

@@ -181,7 +181,8 @@ class StalePermits:
                 return
 
     async def _judge(self, id: UUID) -> None:
-        enclosure: enclosures.EnclosureView = await self.account.ask(enclosures.GetEnclosure(), id)
+        enclosure = await self.account.ask(enclosures.GetEnclosure(), id)
+        assert isinstance(enclosure, enclosures.EnclosureView), "the present is asked for"
         age, live = enclosure.observation_age, enclosure.lifecycle is enclosures.EnclosureLifecycle.ACTIVE
         if live and enclosure.permit_status is not UNKNOWN and self._too_old(age):
             when = "never" if age is None else f"last {age:.0f} s ago"

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from baton.beamline.importers.drafts import DeviceDraft, family_of_axis, family_of_words
 from baton.beamline.importers.sources import UnreadableSourceError, read_text
@@ -24,7 +23,7 @@ def import_happi(path: Path) -> list[DeviceDraft]:
     return drafts
 
 
-def draft_of(key: str, entry: dict[str, Any]) -> DeviceDraft:
+def draft_of(key: str, entry: dict[str, object]) -> DeviceDraft:
     """Return the device of one entry."""
     name, device_class = text(entry, "name") or key, text(entry, "device_class")
     description = text(entry, "documentation")
@@ -46,7 +45,7 @@ def draft_of(key: str, entry: dict[str, Any]) -> DeviceDraft:
     )
 
 
-def text(entry: dict[str, Any], name: str) -> str:
+def text(entry: dict[str, object], name: str) -> str:
     """Return a text of an entry, empty where it has none."""
     value = entry.get(name)
     return value.strip() if isinstance(value, str) else ""

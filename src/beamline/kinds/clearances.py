@@ -79,5 +79,5 @@ class ClearanceSection(Section[ClearanceEntry]):
             for verb, arguments in verbs[state]:
                 yield Update(verb, arguments, shown_change("status", status, "Active"))
 
-    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]] | None:
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, object]] | None:
         return ("expire_clearance", {"reason": REASON}) if str(thing.row.status) == "Active" else None

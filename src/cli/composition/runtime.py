@@ -323,7 +323,7 @@ class Runtime:
             await self._stack.enter_async_context(self.supervisor.supervise(name, run))
         return self
 
-    async def __aexit__(self, *error: Any) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()
 
     def report_process(self, kind: str) -> AbstractAsyncContextManager[None]:

@@ -148,7 +148,7 @@ def parse_arguments(operation: "OperationEntry", arguments: Sequence[str]) -> di
     """Return the fields of a call; a value without a name is the next placeholder of the path."""
     known = dict.fromkeys((*operation.placeholders, *operation.arguments))
     places = iter(operation.placeholders)
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if not equals or name not in known:
@@ -161,7 +161,7 @@ def parse_arguments(operation: "OperationEntry", arguments: Sequence[str]) -> di
     return fields
 
 
-def parse_value(text: str, wanted_text: str = "") -> Any:
+def parse_value(text: str, wanted_text: str = "") -> object:
     """Return a value as its field wants it: text as it stands, anything else as JSON; @FILE is what the file holds."""
     if text.startswith("@"):
         try:

@@ -45,7 +45,7 @@ def complete_names(*paths: str) -> Completer:
     return complete
 
 
-def listed_names(options: dict[str, Any], path: str, part: str) -> list[str]:
+def listed_names(options: dict[str, object], path: str, part: str) -> list[str]:
     """Return the names in a list of the service that have this part; none where it does not answer in time."""
     import urllib.request
 

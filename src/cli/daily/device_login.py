@@ -76,7 +76,7 @@ class SignInClient:
             refuse(f"Nothing answers at {url} ({error}); is the address right?")
 
 
-def json_object(answer: httpx.Response, *, whatever_status: bool = False) -> dict[str, Any] | None:
+def json_object(answer: httpx.Response, *, whatever_status: bool = False) -> dict[str, object] | None:
     """Return the JSON object in an answer; None where there is none."""
     if not answer.is_success and not whatever_status:
         return None
@@ -151,7 +151,7 @@ def request_code(provider: SignInClient, place: SignInPlace, scope: str | None) 
 
 def await_token(
     provider: SignInClient, place: SignInPlace, code: DeviceCode, pause: Callable[[float], None] = time.sleep
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Ask until the person has confirmed the code, as slowly as the provider wants; exit where they did not."""
     deadline, interval = time.monotonic() + code.expires_in, code.interval
     form = {"grant_type": DEVICE_GRANT, "device_code": code.device_code, "client_id": place.client_id}
@@ -174,7 +174,7 @@ def await_token(
     refuse("Nobody confirmed the code in time; sign in again.", code=REFUSED)
 
 
-def fault_of(answer: Mapping[str, Any]) -> str:
+def fault_of(answer: Mapping[str, object]) -> str:
     """Return what a provider says is wrong."""
     said = answer.get("error_description") or answer.get("error") or "it does not say why"
     return f"{str(said).removesuffix('.')}."

@@ -7,7 +7,6 @@ import time
 import tomllib
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 from baton.cli.messages import refuse
 
@@ -118,7 +117,7 @@ def profiles_text(profiles: Profiles) -> str:
     return "\n".join(lines) + "\n"
 
 
-def toml_value(value: Any) -> str:
+def toml_value(value: object) -> str:
     """Return a text or a number as TOML, which writes both as JSON does but for one character."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 

@@ -172,7 +172,7 @@ def profile_token(name: str, profile: Profile) -> str | None:
     return renew_token(name, profile).token
 
 
-def print_json(document: Any) -> None:
+def print_json(document: object) -> None:
     """Print one JSON document."""
     from baton.client.answers import json_value
     from baton.client.wording import terminal_json

@@ -148,7 +148,7 @@ def use_profile(name: ProfileName, as_json: AsJson = False) -> None:
     say_done(name, found.url, f"Commands go to {found.url} ({name}) now.", as_json)
 
 
-def say_done(name: str, url: str, sentence: str, as_json: bool, **more: Any) -> None:
+def say_done(name: str, url: str, sentence: str, as_json: bool, **more: object) -> None:
     """Print what was done with a profile."""
     if as_json:
         print_json({"profile": name, "url": url, **more})

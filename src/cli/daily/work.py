@@ -185,7 +185,7 @@ def verdict_lines(verdict: Any) -> Iterator[str]:
 
 def parse_parameters(texts: Sequence[str] | None) -> dict[str, Any]:
     """Return parameters by their names; values are JSON, or else text."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name:

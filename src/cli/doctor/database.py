@@ -120,7 +120,7 @@ async def examine_projections(connection: Connection) -> CheckResult:
     return ok(f"Every projection is built and at position {bookmark.position}, {lag}.")
 
 
-async def _row(connection: Connection, query: str, *values: Any) -> tuple[Any, ...]:
+async def _row(connection: Connection, query: str, *values: object) -> tuple[Any, ...]:
     row = await (await connection.execute(query, values or None)).fetchone()
     assert row is not None, "these queries answer with one row"
     return row

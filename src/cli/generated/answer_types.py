@@ -42,7 +42,7 @@ def bare_type(form: Any) -> Any:
             return form
 
 
-def union_members(form: Any) -> tuple[Any, ...]:
+def union_members(form: object) -> tuple[object, ...]:
     """Return the types that a union allows besides None; another type is its only one."""
     bare = bare_type(form)
     if typing.get_origin(bare) not in (Union, types.UnionType):
@@ -50,7 +50,7 @@ def union_members(form: Any) -> tuple[Any, ...]:
     return tuple(member for one in typing.get_args(bare) for member in union_members(one))
 
 
-def is_form(kind: Any) -> bool:
+def is_form(kind: object) -> bool:
     """Return whether a type is an object with fields of its own."""
     return isinstance(kind, type) and (issubclass(kind, BaseModel) or is_dataclass(kind))
 
@@ -87,7 +87,7 @@ def default_of(info: Any) -> Any:
     return sorted(plain) if isinstance(value, set | frozenset) else plain
 
 
-def forms_in(form: Any) -> Iterator[Any]:
+def forms_in(form: object) -> Iterator[object]:
     """Yield every form that a type names, without those that are inside of them."""
     for one in union_members(form):
         origin = typing.get_origin(one)
@@ -99,7 +99,7 @@ def forms_in(form: Any) -> Iterator[Any]:
                     yield from forms_in(inner)
 
 
-def answer_forms(operation: Operation) -> Iterator[Any]:
+def answer_forms(operation: Operation) -> Iterator[object]:
     """Yield the types that an operation answers with."""
     if not operation.media_types:
         forms = (form for form in (operation.returns, operation.accepted) if form is not None)

@@ -49,7 +49,7 @@ CONTAINERS = {tuple: "tuple", list: "list", set: "set", frozenset: "set"}
 Kind = str | list[Any] | None  # of a value: None is as JSON has it, a text is a scalar or a form, a list a container
 
 
-def index_document() -> dict[str, Any]:
+def index_document() -> dict[str, object]:
     """Return the whole index."""
     return {
         "operations": {one.name: operation_entry(one) for one in REGISTRY},
@@ -59,7 +59,7 @@ def index_document() -> dict[str, Any]:
     }
 
 
-def members_said(**members: Any) -> dict[str, Any]:
+def members_said(**members: object) -> dict[str, Any]:
     """Return the members that say something; the reader knows what the others are."""
     return {name: value for name, value in members.items() if value not in (None, False, "", [], {}, ())}
 
@@ -88,7 +88,7 @@ def operation_entry(operation: Operation) -> dict[str, Any]:
     )
 
 
-def argument_entries(operation: Operation) -> Iterator[tuple[str, dict[str, Any]]]:
+def argument_entries(operation: Operation) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield the arguments of an operation by their names, those of its path that are fields among them."""
     schemas = input_schema(operation)["properties"]
     for field, info in operation.input.model_fields.items():
@@ -104,7 +104,7 @@ def argument_entries(operation: Operation) -> Iterator[tuple[str, dict[str, Any]
             )
 
 
-def named_kind(aggregate: Aggregate[Any] | None) -> str | None:
+def named_kind(aggregate: Aggregate | None) -> str | None:
     """Return the name of an aggregate whose things have names."""
     return aggregate.name if aggregate is not None and name_field(aggregate) is not None else None
 
@@ -117,7 +117,7 @@ def wanted_text(schema: Mapping[str, Any]) -> Literal["always", "or null", ""]:
     return "or null" if options and all(one.get("type") == "null" or wanted_text(one) for one in options) else ""
 
 
-def aggregate_entry(aggregate: Aggregate[Any]) -> dict[str, Any]:
+def aggregate_entry(aggregate: Aggregate) -> dict[str, Any]:
     """Return what the client has to know of a kind of thing."""
     return members_said(
         label=aggregate.label,
@@ -131,7 +131,7 @@ def aggregate_entry(aggregate: Aggregate[Any]) -> dict[str, Any]:
     )
 
 
-def collection_name(aggregate: Aggregate[Any]) -> str:
+def collection_name(aggregate: Aggregate) -> str:
     """Return the name of all things of a kind, which is the last part of their path."""
     return aggregate.path.rsplit("/", 1)[-1].replace("-", "_")
 
@@ -141,24 +141,24 @@ def is_list(operation: Operation) -> bool:
     return issubclass(operation.input, ListQuery) and operation.target is None
 
 
-def verbs_of(aggregate: Aggregate[Any]) -> list[Operation]:
+def verbs_of(aggregate: Aggregate) -> list[Operation]:
     """Return the operations on one thing by their names."""
     return sorted((one for one in aggregate.operations if one.target == aggregate.id_name), key=lambda one: one.name)
 
 
-def makers_of(aggregate: Aggregate[Any]) -> list[Operation]:
+def makers_of(aggregate: Aggregate) -> list[Operation]:
     """Return the operations on all things of a kind, apart from its lists, by their names."""
     own = (one for one in aggregate.operations if one.target is None and not issubclass(one.input, ListQuery))
     return sorted(own, key=lambda one: one.name)
 
 
-def short_name(operation: Operation, aggregate: Aggregate[Any]) -> str:
+def short_name(operation: Operation, aggregate: Aggregate) -> str:
     """Return the name of an operation without that of its aggregate; `return_subject` is `return_`."""
     name = operation.name.replace(f"_{snake_case(aggregate.name)}", "", 1)
     return f"{name}_" if iskeyword(name) else name
 
 
-def kind_of(form: Any) -> Kind:
+def kind_of(form: object) -> Kind:
     """Return how the client reads a value of a type."""
     kinds = [single_kind(one) for one in union_members(form)]
     special = [one for one in kinds if one is not None]
@@ -169,7 +169,7 @@ def kind_of(form: Any) -> Kind:
     return ["union", *special]
 
 
-def single_kind(form: Any) -> Kind:
+def single_kind(form: object) -> Kind:
     """Return how the client reads a value of a type that is no union."""
     origin, arguments = typing.get_origin(form), typing.get_args(form)
     if origin is Page or is_form(form):
@@ -189,9 +189,9 @@ def single_kind(form: Any) -> Kind:
     raise TypeError(f"the client cannot read {form}")
 
 
-def form_entries() -> dict[str, Any]:
+def form_entries() -> dict[str, object]:
     """Return every form of an answer, and those inside of them, by their names."""
-    entries: dict[str, Any] = {}
+    entries: dict[str, object] = {}
     waiting = [one for operation in REGISTRY for form in answer_forms(operation) for one in forms_in(form)]
     waiting += OTHER_FORMS
     while waiting:
@@ -205,7 +205,7 @@ def form_entries() -> dict[str, Any]:
     return dict(sorted(entries.items()))
 
 
-def form_entry(form: Any) -> dict[str, Any]:
+def form_entry(form: object) -> dict[str, object]:
     """Return the fields of a form: how each is read, what it is where it is left out, and which tell it from others."""
     fields = form_fields(form)
     return members_said(
@@ -216,7 +216,7 @@ def form_entry(form: Any) -> dict[str, Any]:
     )
 
 
-def only_value(form: Any) -> Any:
+def only_value(form: object) -> object:
     """Return the only value that a field may have; None where it may have others."""
     literal = bare_type(form)
     if typing.get_origin(literal) is not Literal:
@@ -235,12 +235,12 @@ def refusal_entries() -> dict[str, Any]:
     return {code: refusal_entry(declared) for code, declared in sorted(classes.items())}
 
 
-def is_refusal(one: Any) -> bool:
+def is_refusal(one: object) -> bool:
     """Return whether an object is a class of refusal that can be answered."""
     return isinstance(one, type) and issubclass(one, Refusal) and one.__name__.endswith("Error")
 
 
-def refusal_entry(declared: list[type[Refusal]]) -> dict[str, Any]:
+def refusal_entry(declared: list[type[Refusal]]) -> dict[str, object]:
     """Return what there is to say of a refusal; contexts may share its code."""
     first = declared[0]
     sources = [source for one in declared if (source := refusal_source(one)) is not None]

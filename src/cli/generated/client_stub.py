@@ -148,7 +148,7 @@ class Stub:
     forms: dict[str, Any] = field(default_factory=dict)
     enums: dict[str, type[Enum]] = field(default_factory=dict)
 
-    def form(self, kind: Any) -> str:
+    def form(self, kind: object) -> str:
         """Return the name of a form, which is declared in the stub."""
         if typing.get_origin(kind) is Page:
             return f"Page[{self.text(typing.get_args(kind)[0], wide=False)}]"
@@ -164,7 +164,7 @@ class Stub:
             raise TypeError(f"two things are called {kind.__name__}")
         return kind.__name__
 
-    def text(self, form: Any, *, wide: bool) -> str:
+    def text(self, form: object, *, wide: bool) -> str:
         """Return a type as a text: as it is answered or, where wide, all that is taken for it."""
         is_optional = type(None) in typing.get_args(bare_type(form))
         members = union_members(form)
@@ -207,7 +207,7 @@ class Stub:
         return f"Collection[{inner[0]}]" if wide else f"{origin.__name__}[{inner[0]}]"
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: object) -> Any:
     """Return the value of a literal as JSON has it."""
     return value.value if isinstance(value, Enum) else value
 
@@ -251,7 +251,7 @@ def method(name: str, parameters: str, returns: str, meaning: str, *, awaited: b
         yield f"    {head} {name}(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ..."
 
 
-def thing_class(aggregate: Aggregate[Any], prefix: str) -> Iterator[str]:
+def thing_class(aggregate: Aggregate, prefix: str) -> Iterator[str]:
     """Yield the class of one kind of thing: its verbs, and what it can do besides."""
     yield f"class {prefix}{aggregate.name}Thing({prefix}Thing):"
     yield f'    """One {aggregate.label}, named by its name or id."""'
@@ -268,7 +268,7 @@ def thing_class(aggregate: Aggregate[Any], prefix: str) -> Iterator[str]:
         yield '        """Watch its latest conduct to its end: yields typed frames, and draws a bar."""'
 
 
-def collection_class(aggregate: Aggregate[Any], prefix: str) -> Iterator[str]:
+def collection_class(aggregate: Aggregate, prefix: str) -> Iterator[str]:
     """Yield the class of all things of one kind: how they are made, found and listed."""
     thing = f"{prefix}{aggregate.name}Thing"
     yield f"class {prefix}{aggregate.name}Collection:"
@@ -295,7 +295,7 @@ def client_class(stub: Stub, prefix: str) -> Iterator[str]:
             yield from method(operation.name, *typed, awaited=bool(prefix), tried=tried)
 
 
-def aggregates() -> list[Aggregate[Any]]:
+def aggregates() -> list[Aggregate]:
     """Return every kind of thing by its name."""
     return [one for _, one in sorted(REGISTRY.aggregates.items())]
 

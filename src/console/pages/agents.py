@@ -6,19 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 from baton.console.page import Context, MenuGroup, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.pages.approvals import DECIDING, describe_all, list_open, proposal_ids
 from baton.console.pages.waiting import resolving_verbs
 from baton.console.verbs import creations_of, form_href, verbs_of
-from baton.domain.agent.agent import Agent, AgentStatus, ListAgents
+from baton.domain.agent.agent import Agent, AgentStatus, GetAgent, ListAgents
 from baton.domain.agent.language_model import DETERMINISTIC, SETTING
 from baton.domain.agent.reactions import DismissEventInReaction, ListReactions
-from baton.domain.decision.decision import ListDecisions
+from baton.domain.decision.decision import GetDecision, ListDecisions
 from baton.domain.shared.naming import referred_aggregate
 from baton.domain.trust.proposal import GetProposal, ListProposals
 from baton.domain.views.waiting import ListWaiting, WaitingKind
 
-GET_AGENT, GET_DECISION = query_named("get_agent"), query_named("get_decision")
 SHOWN_AGENTS, SHOWN_DECISIONS, SHOWN_PROPOSALS = 20, 4, 10
 READ_DECISIONS = 100  # of all agents together, newest first; an agent that has none among them is asked for by itself
 EXCERPT = 180  # characters of a reasoning that stand beside a decision
@@ -35,7 +34,7 @@ agents = page(
 )
 
 
-@agents.region("agents", asks=[ListAgents, GET_AGENT], watches=("Decision",))
+@agents.region("agents", asks=[ListAgents, GetAgent], watches=("Decision",))
 async def load_agents(queries: PageQueries) -> Context:
     """Load every agent with its latest decisions, or one with many of them."""
     chosen = queries.query.get("agent")
@@ -44,8 +43,8 @@ async def load_agents(queries: PageQueries) -> Context:
         shown = [await describe_agent(queries, chosen, decisions["items"], explained=20)]
         return {"agents": shown, "chosen": chosen, "next_cursor": decisions["next_cursor"], "creations": []}
     listed, latest = await asyncio.gather(
-        queries.ask(ListAgents, limit=SHOWN_AGENTS, cursor=queries.query.get("cursor")),
-        queries.ask_if_permitted(ListDecisions, order="desc", limit=READ_DECISIONS),
+        queries.show(ListAgents, limit=SHOWN_AGENTS, cursor=queries.query.get("cursor")),
+        queries.show_if_permitted(ListDecisions, order="desc", limit=READ_DECISIONS),
     )
     rows = latest or {"items": [], "next_cursor": None}
     own = {id: [one for one in rows["items"] if one["decided_by"] == id][:SHOWN_DECISIONS] for id in ids_of(listed["items"])}
@@ -59,23 +58,23 @@ async def load_agents(queries: PageQueries) -> Context:
     return {"agents": shown, "chosen": None, "next_cursor": listed["next_cursor"], "creations": creations}
 
 
-def ids_of(items: Sequence[Mapping[str, Any]]) -> list[str]:
+def ids_of(items: Sequence[Shown]) -> list[str]:
     """Return the ids of listed agents."""
     return [item["agent_id"] for item in items]
 
 
-async def decisions_of(queries: PageQueries, agent_id: str, **fields: Any) -> Any:
+async def decisions_of(queries: PageQueries, agent_id: str, **fields: object) -> Shown:
     """Return the newest decisions of one agent; none to those who may not list decisions."""
-    page = await queries.ask_if_permitted(ListDecisions, decided_by=agent_id, order="desc", **fields)
+    page = await queries.show_if_permitted(ListDecisions, decided_by=agent_id, order="desc", **fields)
     return page or {"items": [], "next_cursor": None}
 
 
 async def describe_agent(
-    queries: PageQueries, agent_id: str, decisions: Sequence[Mapping[str, Any]], explained: int = 1
+    queries: PageQueries, agent_id: str, decisions: Sequence[Shown], explained: int = 1
 ) -> dict[str, Any]:
     """Return an agent with its decisions, so many of them with their reasons, and its verbs."""
-    asked = (queries.find(GET_DECISION, one["decision_id"]) for one in decisions[:explained])
-    view, *whole = await asyncio.gather(queries.ask(GET_AGENT, agent_id), *asked)
+    asked = (queries.show_found(GetDecision, one["decision_id"]) for one in decisions[:explained])
+    view, whole = await asyncio.gather(queries.show(GetAgent, agent_id), asyncio.gather(*asked))
     rest = decisions[explained:]
     described = [describe_decision(one, view) for one, view in zip(decisions, [*whole, *([None] * len(rest))], strict=True)]
     return {
@@ -87,7 +86,7 @@ async def describe_agent(
     }
 
 
-def describe_model(model_ref: Mapping[str, Any]) -> str:
+def describe_model(model_ref: Mapping[str, object]) -> str:
     """Return in words what an agent thinks with."""
     match model_ref["provider"]:
         case provider if provider == DETERMINISTIC:
@@ -99,9 +98,9 @@ def describe_model(model_ref: Mapping[str, Any]) -> str:
             return f"{model_ref['model']} of {provider}{pinned}"
 
 
-def describe_decision(listed: Mapping[str, Any], whole: Mapping[str, Any] | None) -> dict[str, Any]:
+def describe_decision(listed: Shown, whole: Shown | None) -> dict[str, Any]:
     """Return a decision with its reasons and what it is about, as far as the whole of it is known."""
-    inputs: Mapping[str, Any] = (whole or {}).get("inputs") or {}
+    inputs: Shown = (whole or {}).get("inputs") or {}
     reasoning = (whole or {}).get("reasoning") or ""
     return {
         **listed,
@@ -122,7 +121,7 @@ def describe_decision(listed: Mapping[str, Any], whole: Mapping[str, Any] | None
 @agents.region("proposals", asks=[ListWaiting], watches=("Decision", "Caution"), every=30.0)
 async def load_proposals(queries: PageQueries) -> Context:
     """Load the cautions that agents propose and nobody has taken up."""
-    page = await queries.ask(ListWaiting, kind=[WaitingKind.CAUTION_PROPOSAL], limit=20)
+    page = await queries.show(ListWaiting, kind=[WaitingKind.CAUTION_PROPOSAL], limit=20)
     proposals = [
         {**item, "buttons": [replace(one, label=LABELS[one.name]) for one in resolving_verbs(item, queries)]}
         for item in page["items"]
@@ -135,16 +134,17 @@ async def load_commands(queries: PageQueries) -> Context:
     """Load the commands that agents propose and somebody is to approve; of one agent alone, what became of them too."""
     if chosen := queries.query.get("agent"):
         page = await queries.ask(ListProposals, proposed_by=chosen, order="desc", limit=SHOWN_PROPOSALS)
-        return {"proposals": await describe_all(queries, proposal_ids(page["items"])), "chosen": chosen}
-    known, page = await asyncio.gather(queries.ask(ListAgents, limit=100, order="desc"), list_open(queries))
-    authors = set(ids_of(known["items"]))
-    proposed = [one for one in page["items"] if one["proposed_by"] in authors][:SHOWN_PROPOSALS]
+        return {"proposals": await describe_all(queries, proposal_ids(page.items)), "chosen": chosen}
+    known = await queries.ask(ListAgents, limit=100, order="desc")
+    page = await list_open(queries)
+    authors = {one.agent_id for one in known.items}
+    proposed = [one for one in page.items if one.proposed_by in authors][:SHOWN_PROPOSALS]
     return {"proposals": await describe_all(queries, proposal_ids(proposed)), "chosen": None}
 
 
 @agents.region("reactions", asks=[ListReactions], every=10.0)
 async def load_reactions(queries: PageQueries) -> Context:
-    answer = await queries.ask(ListReactions)
+    answer = await queries.show(ListReactions)
     dismissal = DismissEventInReaction.operation
     return {
         "reactions": answer["items"],

@@ -13,12 +13,12 @@ from baton.api.http import Request, Response
 from baton.console.display import GOOD, LOOK, SIGNS, STOP, href_of, number_text, words_of
 from baton.console.forms import unit_code
 from baton.console.page import Context, handles, page
-from baton.console.page_queries import PageQueries, query_named
-from baton.console.pages.equipment import GET_ASSET, Surroundings, branch_of, equipment, load_ancestors, load_claims
+from baton.console.page_queries import PageQueries, Shown
+from baton.console.pages.equipment import Surroundings, branch_of, equipment, load_ancestors, load_claims
 from baton.console.rendering import PAGE_HEADERS
 from baton.console.signal_readings import LatestReadings, board_of
 from baton.console.verbs import VerbButton, form_href, verb_button, verbs_of
-from baton.domain.calibration.calibration import ListCalibrations
+from baton.domain.calibration.calibration import GetCalibration, ListCalibrations
 from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity
 from baton.domain.caution.caution import ListCautions
 from baton.domain.conduct.control_signals import MAX_READ, ReadSignals
@@ -26,7 +26,8 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_external_id import GetAssetPidinst
 from baton.domain.equipment.asset_tree import GetAssetTree
-from baton.domain.equipment.asset_views import ListAssets
+from baton.domain.equipment.asset_views import GetAsset, ListAssets
+from baton.domain.equipment.frame import GetFrame
 from baton.domain.equipment.mount import ListMounts
 from baton.domain.views.asset_integration import GetAssetIntegrationView
 
@@ -81,18 +82,17 @@ class SignalRow:
         return SIGNS[self.look]
 
 
-async def load_view(queries: PageQueries) -> dict[str, Any]:
+async def load_view(queries: PageQueries) -> Shown:
     """Return the asset that a page is about."""
-    view: dict[str, Any] = await queries.ask(GET_ASSET, queries.id("asset_id"))
-    return view
+    return await queries.show(GetAsset, queries.id("asset_id"))
 
 
 @asset.title_from
 async def name_asset(queries: PageQueries) -> str:
-    return str((await load_view(queries))["name"])
+    return (await queries.ask(GetAsset, queries.id("asset_id"))).name
 
 
-@asset.region("head", asks=[GET_ASSET])
+@asset.region("head", asks=[GetAsset])
 async def load_head(queries: PageQueries) -> Context:
     view = await load_view(queries)
     above = await load_ancestors(queries, view["asset_id"]) if view["parent_id"] and queries.may(GetAssetTree) else []
@@ -104,7 +104,7 @@ async def load_head(queries: PageQueries) -> Context:
     return {"view": view, "above": above, "verbs": [*first, *own], "parts": rest, "href": href_of("Asset", view["asset_id"])}
 
 
-def asset_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def asset_verbs(view: Mapping[str, object], queries: PageQueries) -> list[VerbButton]:
     """Return the verbs of an asset; a report of the condition that it is in says that it would change nothing."""
     buttons = verbs_of(Asset.aggregate, view, queries)
     condition = view["condition"]
@@ -116,23 +116,23 @@ def asset_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbButto
     ]
 
 
-def settings_button(view: Mapping[str, Any], queries: PageQueries) -> VerbButton:
+def settings_button(view: Shown, queries: PageQueries) -> VerbButton:
     """Return the button that leads to the settings form of an asset."""
     button = verb_button(UPDATE_SETTINGS, queries, view["lifecycle"], view["asset_id"])
     return replace(button, label="Settings", href=f"{href_of('Asset', view['asset_id'])}/settings")
 
 
-def caution_button(view: Mapping[str, Any], queries: PageQueries) -> VerbButton:
+def caution_button(view: Mapping[str, object], queries: PageQueries) -> VerbButton:
     """Return the button that leads to the form of a caution about an asset."""
     href = form_href(REGISTER_CAUTION, None, **{"target.kind": "Asset", "target.id": view["asset_id"]})
     why_not = verb_button(REGISTER_CAUTION, queries, None, None).why_not
     return VerbButton(REGISTER_CAUTION, "Write a caution", href, why_not)
 
 
-@asset.region("facts", asks=[GET_ASSET], watches=("Family",))
+@asset.region("facts", asks=[GetAsset], watches=("Family",))
 async def load_facts(queries: PageQueries) -> Context:
     view = await load_view(queries)
-    whole = await queries.find(GetAssetIntegrationView, view["asset_id"])
+    whole = await queries.show_found(GetAssetIntegrationView, view["asset_id"])
     families = [] if whole is None else whole["families"]
     return {
         "view": view,
@@ -144,23 +144,23 @@ async def load_facts(queries: PageQueries) -> Context:
     }
 
 
-@asset.region("place", asks=[GET_ASSET], watches=("Mount", "Frame", "Fixture"))
+@asset.region("place", asks=[GetAsset], watches=("Mount", "Frame", "Fixture"))
 async def load_place(queries: PageQueries) -> Context:
     view = await load_view(queries)
-    mounts = await queries.ask_if_permitted(ListMounts, installed_asset_id=view["asset_id"], limit=1)
+    mounts = await queries.show_if_permitted(ListMounts, installed_asset_id=view["asset_id"], limit=1)
     mount = next(iter((mounts or {"items": []})["items"]), None)
-    frame = None if mount is None else await queries.find(query_named("get_frame"), mount["placement"]["parent_frame_id"])
+    frame = None if mount is None else await queries.show_found(GetFrame, mount["placement"]["parent_frame_id"])
     placement = [] if mount is None else placement_rows(mount["placement"])
     return {"view": view, "mount": mount, "frame": frame, "placement": placement, "may_see_mounts": mounts is not None}
 
 
-def declared_values(schema: Mapping[str, Any] | None, values: Mapping[str, Any]) -> list[DeclaredValue]:
+def declared_values(schema: Shown | None, values: Shown) -> list[DeclaredValue]:
     """Return values with the units of their schema."""
     forms = (schema or {}).get("properties", {})
     return [DeclaredValue(name, value, unit_code(forms.get(name, {}))) for name, value in values.items()]
 
 
-def declared_settings(families: Iterable[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[DeclaredValue]:
+def declared_settings(families: Iterable[Shown], settings: Shown) -> list[DeclaredValue]:
     """Return every setting that the families declare, those that are set first, and what else is set."""
     forms = {
         name: form for family in families for name, form in ((family["settings_schema"] or {}).get("properties", {})).items()
@@ -170,7 +170,7 @@ def declared_settings(families: Iterable[Mapping[str, Any]], settings: Mapping[s
     return [*known, *unset]
 
 
-def placement_rows(placement: Mapping[str, Any]) -> list[dict[str, Any]]:
+def placement_rows(placement: Mapping[str, object]) -> list[dict[str, object]]:
     """Return the six numbers of a pose with their tolerances and units."""
     return [
         {
@@ -183,14 +183,14 @@ def placement_rows(placement: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-@asset.region("around", asks=[GET_ASSET], watches=("Caution", "Calibration", "Run", "Procedure"))
+@asset.region("around", asks=[GetAsset], watches=("Caution", "Calibration", "Run", "Procedure"))
 async def load_around(queries: PageQueries) -> Context:
     view = await load_view(queries)
     id = view["asset_id"]
     claims, cautions, listed = await asyncio.gather(
         load_claims(queries),
-        queries.ask_if_permitted(ListCautions, target_kind="Asset", target_id=id, inherited=True, in_effect=True, limit=20),
-        queries.ask_if_permitted(ListCalibrations, target_id=id, limit=MOST_CALIBRATIONS, order="desc"),
+        queries.show_if_permitted(ListCautions, target_kind="Asset", target_id=id, inherited=True, in_effect=True, limit=20),
+        queries.show_if_permitted(ListCalibrations, target_id=id, limit=MOST_CALIBRATIONS, order="desc"),
     )
     calibrations = (
         [] if listed is None else list(await asyncio.gather(*(load_calibration(queries, one) for one in listed["items"])))
@@ -205,9 +205,9 @@ async def load_around(queries: PageQueries) -> Context:
     }
 
 
-async def load_calibration(queries: PageQueries, listed: Mapping[str, Any]) -> dict[str, Any]:
+async def load_calibration(queries: PageQueries, listed: Shown) -> dict[str, Any]:
     """Return a calibration with its newest revision, and both with their units."""
-    whole = await queries.find(query_named("get_calibration"), listed["calibration_id"])
+    whole = await queries.show_found(GetCalibration, listed["calibration_id"])
     quantity = QUANTITIES[CalibrationQuantity(listed["quantity"])]
     newest = whole["revisions"][-1] if whole is not None and whole["revisions"] else None
     return {
@@ -218,18 +218,18 @@ async def load_calibration(queries: PageQueries, listed: Mapping[str, Any]) -> d
     }
 
 
-@asset.region("tree", asks=[GET_ASSET, ListAssets], watches=("Run", "Procedure"))
+@asset.region("tree", asks=[GetAsset, ListAssets], watches=("Run", "Procedure"))
 async def load_tree(queries: PageQueries) -> Context:
     view = await load_view(queries)
     below, claims = await asyncio.gather(
-        queries.ask(ListAssets, parent_id=view["asset_id"], limit=MOST_CHILDREN), load_claims(queries)
+        queries.show(ListAssets, parent_id=view["asset_id"], limit=MOST_CHILDREN), load_claims(queries)
     )
     around = Surroundings({}, claims)
     rows = (around.row(view, 0), *(around.row(one, 1) for one in below["items"] if one["lifecycle"] != "Decommissioned"))
     return {"view": view, "branch": branch_of(rows, below["next_cursor"], False)}
 
 
-@asset.region("signals", asks=[GET_ASSET], every=2.0)
+@asset.region("signals", asks=[GetAsset], every=2.0)
 async def load_signals(queries: PageQueries) -> Context:
     view = await load_view(queries)
     addresses = signal_addresses(view, queries.query.get("signal", ""))
@@ -258,19 +258,19 @@ async def load_readings(queries: PageQueries, addresses: tuple[str, ...]) -> Lat
     return await board.read(queries, addresses) if queries.query.get("read") else None
 
 
-def identifiers_of(view: Mapping[str, Any]) -> list[str]:
+def identifiers_of(view: Shown) -> list[str]:
     """Return the names that an asset goes by in the control system."""
     return [one["value"] for one in view["alternate_identifiers"] if one["kind"] == "EPICS_PV"]
 
 
-def signal_addresses(view: Mapping[str, Any], typed: str) -> tuple[str, ...]:
+def signal_addresses(view: Shown, typed: str) -> tuple[str, ...]:
     """Return the signals that are read for an asset: those it goes by, those with limits, and those that were typed."""
     own = [one for one in identifiers_of(view) if not one.endswith((":", "."))]
     asked = [one for one in typed.replace(",", " ").split() if len(one) <= 300]
     return tuple(dict.fromkeys((*asked[:10], *own, *view["signal_limits"])))[:MAX_READ]
 
 
-def signal_row(reading: Mapping[str, Any]) -> SignalRow:
+def signal_row(reading: Shown) -> SignalRow:
     """Return a reading as it is shown: what cannot be read, is bad or stands outside its limits is marked."""
     error, quality = reading["error"], reading["quality"]
     look, word, detail = (
@@ -294,7 +294,7 @@ def signal_row(reading: Mapping[str, Any]) -> SignalRow:
     )
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """Return the value of a signal in a line."""
     match value:
         case bool() | int() | float():
@@ -308,7 +308,7 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
-def is_outside(value: Any, limits: Iterable[Mapping[str, Any] | None]) -> bool:
+def is_outside(value: Any, limits: Iterable[Shown | None]) -> bool:
     """Return whether a number stands outside any of these limits."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
@@ -318,13 +318,13 @@ def is_outside(value: Any, limits: Iterable[Mapping[str, Any] | None]) -> bool:
     )
 
 
-def limits_text(own: Mapping[str, Any] | None, control: Mapping[str, Any] | None) -> str:
+def limits_text(own: Shown | None, control: Shown | None) -> str:
     """Return the limits of a signal: those on record, and those that the control system declares."""
     texts = [f"{range_text(one)}{mark}" for one, mark in ((own, " on record"), (control, " in the control system")) if one]
     return "; ".join(texts)
 
 
-def range_text(limits: Mapping[str, Any]) -> str:
+def range_text(limits: Shown) -> str:
     """Return limits in words."""
     low, high = limits["low"], limits["high"]
     if low is not None and high is not None:
@@ -338,6 +338,6 @@ def range_text(limits: Mapping[str, Any]) -> str:
 async def serve_pidinst(console: Any, request: Request, session: Any) -> Response:
     """Answer with the asset's PIDINST record, as the person who asks may have it."""
     queries: PageQueries = console.queries_of(request, session)
-    record = await queries.ask(GetAssetPidinst, queries.id("asset_id"))
+    record = await queries.show(GetAssetPidinst, queries.id("asset_id"))
     headers = [*PAGE_HEADERS, (b"content-disposition", f'inline; filename="pidinst-{queries.id("asset_id")}.json"'.encode())]
     return Response(200, orjson.dumps(record, option=orjson.OPT_INDENT_2), headers, content_type=b"application/json")

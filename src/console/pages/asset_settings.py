@@ -13,12 +13,13 @@ from baton.console.display import href_of, words_of
 from baton.console.forms import MISSING, FieldFaults, FormField, FormReader, flatten, read_fields
 from baton.console.in_process import REFUSALS, InProcessClient, entry_of, problem_of
 from baton.console.page import Context, handles, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.pages.asset import UPDATE_SETTINGS, load_view, name_asset
-from baton.console.pages.equipment import GET_ASSET, equipment
+from baton.console.pages.equipment import equipment
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
 from baton.console.verbs import verb_button
+from baton.domain.equipment.asset_views import GetAsset
 from baton.domain.shared.json_schema import Schema
 from baton.domain.views.asset_integration import GetAssetIntegrationView
 
@@ -39,7 +40,7 @@ settings.title_from(name_asset)
 class SettingsForm:
     """The settings form of one asset, as it is filled in."""
 
-    view: Mapping[str, Any]
+    view: Shown
     schema: Schema
     fields: Sequence[FormField]
     undeclared: tuple[str, ...]
@@ -58,7 +59,7 @@ async def load_form(
 ) -> SettingsForm:
     """Return the form, filled in with what was typed or else with the settings as they are."""
     view = await load_view(queries)
-    whole = await queries.ask(GetAssetIntegrationView, view["asset_id"])
+    whole = await queries.show(GetAssetIntegrationView, view["asset_id"])
     schema = joined_schema(whole["families"])
     reader = FormReader({}, queries.zone, errors)
     filled = reader.type_in(schema, view["settings"]) if typed is None else typed
@@ -66,7 +67,7 @@ async def load_form(
     return SettingsForm(view, schema, reader.fields(schema, filled, None), undeclared)
 
 
-def joined_schema(families: Sequence[Mapping[str, Any]]) -> Schema:
+def joined_schema(families: Sequence[Shown]) -> Schema:
     """Return one schema of everything that the families declare."""
     declared = [family["settings_schema"] for family in families if family["settings_schema"]]
     properties = {name: form for one in reversed(declared) for name, form in one.get("properties", {}).items()}
@@ -75,10 +76,10 @@ def joined_schema(families: Sequence[Mapping[str, Any]]) -> Schema:
 
 
 def changed_settings(
-    stored: Mapping[str, Any], given: Mapping[str, Any], fields: Sequence[FormField], restated: frozenset[str]
-) -> dict[str, Any]:
+    stored: Mapping[str, object], given: Mapping[str, object], fields: Sequence[FormField], restated: frozenset[str]
+) -> dict[str, object]:
     """Return what makes the given settings of the stored ones: a value sets, null deletes, what is the same is left out."""
-    changed: dict[str, Any] = {}
+    changed: dict[str, object] = {}
     for field in fields:
         name, old, new = field.name, stored.get(field.name, MISSING), given.get(field.name, MISSING)
         if new is MISSING:
@@ -90,7 +91,7 @@ def changed_settings(
     return changed
 
 
-def difference(old: Any, new: Any) -> Any:
+def difference(old: object, new: object) -> object:
     """Return what makes one value of another in a merge: of objects, the keys that differ."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return new
@@ -100,7 +101,7 @@ def difference(old: Any, new: Any) -> Any:
     }
 
 
-@settings.loads(asks=[GET_ASSET, GetAssetIntegrationView])
+@settings.loads(asks=[GetAsset, GetAssetIntegrationView])
 async def load_settings(queries: PageQueries) -> Context:
     return await form_context(queries, None, {})
 
@@ -109,7 +110,7 @@ async def form_context(
     queries: PageQueries,
     typed: Mapping[str, str] | None,
     errors: Mapping[str, Sequence[str]],
-    problem: Mapping[str, Any] | None = None,
+    problem: Shown | None = None,
     note: str = "",
 ) -> Context:
     """Return what the form's template shows; a refusal that is about no field stands beside the buttons."""
@@ -161,7 +162,7 @@ async def send_patch(
     session: ConsoleSession,
     queries: PageQueries,
     typed: Mapping[str, str],
-    patch: Mapping[str, Any],
+    patch: Mapping[str, object],
 ) -> Response:
     """Give the command and lead back to the asset, or say what it would do."""
     id, names = str(queries.id("asset_id")), ", ".join(words_of(name) for name in patch)
@@ -185,7 +186,7 @@ async def answer_form(
     return await console.page_response(request, session, settings, console.queries_of(request, session), own, status)
 
 
-def errors_of(problem: Mapping[str, Any], fields: Sequence[FormField]) -> dict[str, list[str]]:
+def errors_of(problem: Shown, fields: Sequence[FormField]) -> dict[str, list[str]]:
     """Return the sentence of a refusal by the fields that it names."""
     facts = problem.get("facts") or {}
     named = [str(facts["path"])] if "path" in facts else [str(key) for key in facts.get("keys", ())]

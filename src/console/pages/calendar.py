@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from baton.console.day_picture import HOURS, MOST_MARKS, DayRow, beginning_of, day_picture
 from baton.console.display import instant_of, look_of, words_of
 from baton.console.page import Context, MenuGroup, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import VerbButton, creations_of, form_href, verbs_of
 from baton.domain.access.actor import ListActors
 from baton.domain.schedule.calendar import next_firings
@@ -36,18 +36,18 @@ calendar = page(
 )
 
 
-async def list_schedules(queries: PageQueries) -> tuple[list[dict[str, Any]], bool]:
+async def list_schedules(queries: PageQueries) -> tuple[list[Shown], bool]:
     """Return the schedules that may fire, and whether there are more."""
     statuses = (ScheduleStatus.ACTIVE, ScheduleStatus.HELD)
-    pages = await asyncio.gather(*(queries.ask(ListSchedules, status=one, limit=MOST_SCHEDULES) for one in statuses))
+    pages = await asyncio.gather(*(queries.show(ListSchedules, status=one, limit=MOST_SCHEDULES) for one in statuses))
     items = [item for page in pages for item in page["items"]]
     return items[:MOST_SCHEDULES], len(items) > MOST_SCHEDULES or any(page["next_cursor"] for page in pages)
 
 
-async def load_visits(queries: PageQueries) -> list[dict[str, Any]]:
+async def load_visits(queries: PageQueries) -> list[Shown]:
     """Return the visits that go on or come, the next one first; none to those who may not list them."""
     ahead: dict[str, Any] = {"planned_from": queries.now, "planned_to": queries.now + VISITS_AHEAD}
-    page = await queries.ask_if_permitted(ListVisits, **ahead, limit=MOST_VISITS)
+    page = await queries.show_if_permitted(ListVisits, **ahead, limit=MOST_VISITS)
     coming = [one for one in (page or {"items": []})["items"] if one["status"] not in TERMINAL]
     return sorted(coming, key=lambda one: str(one["planned_start_at"]))
 
@@ -64,7 +64,7 @@ async def load_day(queries: PageQueries) -> Context:
     return {"picture": day_picture(rows, begins, queries.zone, label) if rows else None, "hours": HOURS}
 
 
-def schedule_row(schedule: Mapping[str, Any], now: datetime, ends: datetime) -> DayRow:
+def schedule_row(schedule: Shown, now: datetime, ends: datetime) -> DayRow:
     """Return the row of a schedule: its firings until the picture ends."""
     status = schedule["status"]
     if status != ScheduleStatus.ACTIVE:
@@ -76,7 +76,7 @@ def schedule_row(schedule: Mapping[str, Any], now: datetime, ends: datetime) -> 
     return DayRow(schedule["name"], "live", bars=((marks[0], ends),))
 
 
-def visit_row(visit: Mapping[str, Any], begins: datetime, ends: datetime) -> DayRow | None:
+def visit_row(visit: Mapping[str, object], begins: datetime, ends: datetime) -> DayRow | None:
     """Return the row of a visit, or None where it is later than the picture."""
     start, end = instant_of(visit["planned_start_at"]), instant_of(visit["planned_end_at"])
     if start is None or end is None or start >= ends or end <= begins:
@@ -89,9 +89,9 @@ def visit_row(visit: Mapping[str, Any], begins: datetime, ends: datetime) -> Day
 async def load_cards(queries: PageQueries) -> Context:
     """Load every schedule with its firings and its verbs, those first whose last firing was refused."""
     listed, more = await list_schedules(queries)
-    schedules = await asyncio.gather(*(queries.ask(GetSchedule, one["schedule_id"]) for one in listed))
+    schedules = await asyncio.gather(*(queries.show(GetSchedule, one["schedule_id"]) for one in listed))
     ids = sorted({one["run_as"] for one in schedules})
-    actors = await queries.ask_if_permitted(ListActors, actor_id=ids, limit=100) if ids else None
+    actors = await queries.show_if_permitted(ListActors, actor_id=ids, limit=100) if ids else None
     names = {one["actor_id"]: one["name"] for one in (actors or {"items": []})["items"]}
     shown = [
         {
@@ -109,7 +109,7 @@ async def load_cards(queries: PageQueries) -> Context:
     return {"schedules": shown, "more": more, "creations": creations_of(Schedule.aggregate, queries)}
 
 
-def schedule_verbs(schedule: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def schedule_verbs(schedule: Shown, queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of a schedule; resuming one whose target has changed confirms what is shown of that."""
     buttons = verbs_of(Schedule.aggregate, schedule, queries)
     if (digest := schedule["confirmed_digest"]) is None:

@@ -7,17 +7,18 @@ from typing import Any
 
 from baton.console.conduct_verbs import conduct_verbs, unresolved_step, waits_in_check
 from baton.console.page import SECOND, Context, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.plots import NARROW, Series, line_plot
 from baton.console.step_window import SHOWN_STEPS, counts_of, pager_of, step_line, strip
+from baton.domain.access.actor import GetActor
 from baton.domain.conduct.iterations import ListProcedureIterations
+from baton.domain.conduct.procedure_views import GetProcedure
 from baton.domain.conduct.progress import ConductPhase
 from baton.domain.conduct.steered_conduct import GetProcedureSteering
 from baton.domain.conduct.step_list import ListProcedureSteps
 from baton.domain.conduct.views import GetProcedureConduct
 from baton.domain.procedure.procedure import ENDED
 
-GetProcedure, GetActor = query_named("get_procedure"), query_named("get_actor")
 SHOWN_PASSES = 12
 SHOWN_ASSETS, SHOWN_ADVISERS = 4, 3
 SHOWN_VALUES = 30
@@ -33,14 +34,13 @@ conduct = page(
 
 @conduct.title_from
 async def load_name(queries: PageQueries) -> str:
-    view = await queries.ask(GetProcedure, queries.id("procedure_id"))
-    return str(view["name"])
+    return (await queries.ask(GetProcedure, queries.id("procedure_id"))).name
 
 
 @conduct.region("head", asks=[GetProcedure, GetProcedureConduct], watches=("Run",), every=SECOND)
 async def load_head(queries: PageQueries) -> Context:
     id = queries.id("procedure_id")
-    view, latest = await queries.ask(GetProcedure, id), await queries.ask(GetProcedureConduct, id)
+    view, latest = await queries.show(GetProcedure, id), await queries.show(GetProcedureConduct, id)
     current = await load_current_step(queries, latest)
     return {
         "view": view,
@@ -57,31 +57,31 @@ async def load_head(queries: PageQueries) -> Context:
     }
 
 
-def is_live(latest: Mapping[str, Any]) -> bool:
+def is_live(latest: Mapping[str, object]) -> bool:
     """Return whether a conduct has begun and not ended."""
     return latest["phase"] is not None and latest["phase"] != ConductPhase.ENDED
 
 
-def failed_step(view: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def failed_step(view: Shown) -> Shown | None:
     """Return the failure of the step at which the latest conduct ended; a hold or an end that was asked for is none."""
-    failure: Mapping[str, Any] | None = view["failure"]
+    failure: Shown | None = view["failure"]
     return None if failure is None or failure["step_index"] is None else failure
 
 
-async def load_current_step(queries: PageQueries, latest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+async def load_current_step(queries: PageQueries, latest: Shown) -> Shown | None:
     """Return the step that the live conduct is at; None where it is at none, or the person may not see it."""
     if not is_live(latest) or latest["step_index"] is None or not queries.may(ListProcedureSteps):
         return None
     id, index = latest["procedure_id"], latest["step_index"]
     if latest["phase"] != ConductPhase.CLOSING:
-        shown = await queries.ask(ListProcedureSteps, id, **window_of(queries.query), limit=SHOWN_STEPS)
+        shown = await queries.show(ListProcedureSteps, id, **window_of(queries.query), limit=SHOWN_STEPS)
         if shown["current_index"] == index and (found := step_in(shown, index)) is not None:
             return found
     closing = latest["phase"] == ConductPhase.CLOSING
-    return step_in(await queries.ask(ListProcedureSteps, id, closing=closing, first_index=index, limit=1), index)
+    return step_in(await queries.show(ListProcedureSteps, id, closing=closing, first_index=index, limit=1), index)
 
 
-def step_in(answer: Mapping[str, Any], index: int) -> Mapping[str, Any] | None:
+def step_in(answer: Shown, index: int) -> Shown | None:
     """Return a step of those that were asked for."""
     return next((one for one in answer["items"] if one["step_index"] == index), None)
 
@@ -96,11 +96,11 @@ def window_of(query: Mapping[str, str]) -> dict[str, Any]:
 @conduct.region("steps", asks=[ListProcedureSteps], watches=("Procedure",), every=SECOND)
 async def load_steps(queries: PageQueries) -> Context:
     id, window = queries.id("procedure_id"), window_of(queries.query)
-    main = await queries.ask(ListProcedureSteps, id, **window, limit=SHOWN_STEPS)
+    main = await queries.show(ListProcedureSteps, id, **window, limit=SHOWN_STEPS)
     over = await is_over(queries)
     closing = None
     if main["closing_count"]:
-        closing = await queries.ask(ListProcedureSteps, id, closing=True, first_index=0, limit=SHOWN_STEPS)
+        closing = await queries.show(ListProcedureSteps, id, closing=True, first_index=0, limit=SHOWN_STEPS)
     return {
         "main": step_list(main, main["step_count"], window["first_index"] or 0, over=over),
         "closing": None if closing is None else step_list(closing, main["closing_count"], 0, over=over),
@@ -113,11 +113,11 @@ async def load_steps(queries: PageQueries) -> Context:
 
 async def is_over(queries: PageQueries) -> bool:
     """Return whether nothing more of a procedure will be done, as far as the person may see that."""
-    view = await queries.find(GetProcedure, queries.id("procedure_id"))
+    view = await queries.show_found(GetProcedure, queries.id("procedure_id"))
     return view is not None and view["status"] in ENDED
 
 
-def step_list(answer: Mapping[str, Any], count: int, wanted: int, *, over: bool) -> dict[str, Any]:
+def step_list(answer: Shown, count: int, wanted: int, *, over: bool) -> dict[str, Any]:
     """Return a part of a list of steps as it is shown, with the picture of the whole."""
     items = answer["items"]
     first = items[0]["step_index"] if items else wanted
@@ -135,8 +135,8 @@ def step_list(answer: Mapping[str, Any], count: int, wanted: int, *, over: bool)
 @conduct.region("passes", asks=[ListProcedureIterations, GetProcedureConduct], watches=("Procedure",), every=5.0)
 async def load_passes(queries: PageQueries) -> Context:
     id = queries.id("procedure_id")
-    found, latest = await queries.ask(ListProcedureIterations, id), await queries.ask(GetProcedureConduct, id)
-    steering = await queries.find(GetProcedureSteering, id)
+    found, latest = await queries.show(ListProcedureIterations, id), await queries.show(GetProcedureConduct, id)
+    steering = await queries.show_found(GetProcedureSteering, id)
     items = found["items"]
     name = objective_name(latest, steering)
     measured = [(item, reading) for item in items if (reading := measured_in(item, name)) is not None]
@@ -158,14 +158,14 @@ async def load_passes(queries: PageQueries) -> Context:
     }
 
 
-async def load_advisers(queries: PageQueries, items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+async def load_advisers(queries: PageQueries, items: Sequence[Shown]) -> dict[str, str]:
     """Return the names of those who advised, as far as the person may see them."""
     ids = list(dict.fromkeys(item["advised_by"] for item in items if item["advised_by"]))[-SHOWN_ADVISERS:]
-    found = await asyncio.gather(*(queries.find(GetActor, id) for id in ids))
+    found = await asyncio.gather(*(queries.show_found(GetActor, id) for id in ids))
     return {id: actor["name"] for id, actor in zip(ids, found, strict=True) if actor is not None and actor["name"]}
 
 
-def objective_name(latest: Mapping[str, Any], steering: Mapping[str, Any] | None) -> str | None:
+def objective_name(latest: Shown, steering: Shown | None) -> str | None:
     """Return the name of what passes are judged by, where it is known."""
     if latest["measurement"] is not None:
         return str(latest["measurement"]["name"])
@@ -175,18 +175,18 @@ def objective_name(latest: Mapping[str, Any], steering: Mapping[str, Any] | None
     return None if evidence is None else evidence["objective"].get("target_measurement_name")
 
 
-def measured_in(item: Mapping[str, Any], name: str | None) -> Mapping[str, Any] | None:
+def measured_in(item: Shown, name: str | None) -> Shown | None:
     """Return what a pass measured under a name, where that is a number."""
     found = (one for one in item["measurements"] or () if one["name"] == name and is_number(one["value"]))
     return next(found, None)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Return whether a value can be plotted."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def band_of(latest: Mapping[str, Any]) -> tuple[float, float] | None:
+def band_of(latest: Shown) -> tuple[float, float] | None:
     """Return the range that a loop must come into, where its result says so."""
     objective = (latest["result"] or {}).get("objective")
     if objective is None or objective["tolerance"] is None or not is_number(objective["expected"]):
@@ -194,10 +194,10 @@ def band_of(latest: Mapping[str, Any]) -> tuple[float, float] | None:
     return objective["expected"] - objective["tolerance"], objective["expected"] + objective["tolerance"]
 
 
-Measured = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+Measured = Sequence[tuple[Shown, Shown]]
 
 
-def objective_plot(measured: Measured, name: str | None, band: tuple[float, float] | None) -> Any:
+def objective_plot(measured: Measured, name: str | None, band: tuple[float, float] | None) -> object:
     """Return the plot of what each pass measured of what they are judged by; None where nothing is."""
     if not measured:
         return None
@@ -207,7 +207,7 @@ def objective_plot(measured: Measured, name: str | None, band: tuple[float, floa
     return line_plot([series], label=label, band=band, x_label="pass", dots=True, counted=True, width=NARROW)
 
 
-def points_plot(measured: Measured, name: str | None) -> Any:
+def points_plot(measured: Measured, name: str | None) -> object:
     """Return the plot of what was measured over where, for a search along one axis; None for any other."""
     axes = {axis for item, _ in measured for axis in item["point"] or ()}
     if len(axes) != 1:
@@ -225,7 +225,7 @@ def points_plot(measured: Measured, name: str | None) -> Any:
 @conduct.region("outcome", asks=[GetProcedure, GetProcedureConduct], watches=("Procedure",))
 async def load_outcome(queries: PageQueries) -> Context:
     id = queries.id("procedure_id")
-    view, latest = await queries.ask(GetProcedure, id), await queries.ask(GetProcedureConduct, id)
+    view, latest = await queries.show(GetProcedure, id), await queries.show(GetProcedureConduct, id)
     result = latest["result"] or {}
     captures = result.get("captures") or {}
     return {

@@ -10,7 +10,7 @@ from baton.api.http import Request, Response
 from baton.console.display import GOOD, LOOK, PLAIN, SIGNS, STOP, href_of, words_of
 from baton.console.live import mark_of
 from baton.console.page import Context, MenuGroup, handles, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.rendering import PAGE_HEADERS
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
@@ -18,16 +18,15 @@ from baton.console.verbs import VerbButton, form_href, verb_button, verbs_of
 from baton.domain.contexts import REGISTRY
 from baton.domain.data.attestation import ListAttestations
 from baton.domain.data.catalogue import ListCatalogueEntries
-from baton.domain.data.dataset import Dataset, DatasetIntent, DatasetStatus, ListDatasets
+from baton.domain.data.dataset import Dataset, DatasetIntent, DatasetStatus, GetDataset, ListDatasets
 from baton.domain.data.distribution import Distribution, ListDistributions
-from baton.domain.data.edition import Edition, GetEditionManifest, ListEditions
+from baton.domain.data.edition import Edition, GetEdition, GetEditionManifest, ListEditions
 from baton.domain.data.exports import GetDatasetDatacite, GetEditionDatacite
 from baton.domain.data.preview import DatasetPreviewUnavailableError, GetDatasetPreview
 from baton.domain.data.provenance import GetDatasetProv, GetDatasetProvenance, GetDatasetProvenancePicture
 from baton.domain.kernel import Document, Query
 from baton.domain.shared.refusals import Refusal
 
-GET_DATASET, GET_EDITION = query_named("get_dataset"), query_named("get_edition")
 INTENDED = {"promote_dataset": "Trial", "demote_dataset": "Production"}
 """The intent that each verb takes a dataset from."""
 EDITION_LABELS = {"add_dataset_to_edition": "Add a dataset", "remove_dataset_from_edition": "Remove a dataset"}
@@ -80,15 +79,15 @@ LABELS = {"attest_distributions": "Check copies"}  # What stands on buttons whos
 @data.region("datasets", asks=[ListDatasets], watches=("Run",))
 async def load_datasets(queries: PageQueries) -> Context:
     given = {name: queries.query.get(name) or None for name in ("q", "status", "intent", "producing_run_id", "subject_id")}
-    answer = await queries.ask(ListDatasets, **given, limit=SHOWN, order="desc", cursor=queries.query.get("cursor") or None)
+    answer = await queries.show(ListDatasets, **given, limit=SHOWN, order="desc", cursor=queries.query.get("cursor") or None)
     return {"items": answer["items"], "next_cursor": answer["next_cursor"], "is_filtered": any(given.values())}
 
 
 @data.region("copies", asks=[ListDistributions], watches=("Attestation",))
 async def load_copies(queries: PageQueries) -> Context:
     stale, unchecked = await asyncio.gather(
-        queries.ask(ListDistributions, status="Stale", limit=FEW, order="desc"),
-        queries.ask(ListDistributions, status="Registered", limit=FEW, order="desc"),
+        queries.show(ListDistributions, status="Stale", limit=FEW, order="desc"),
+        queries.show(ListDistributions, status="Registered", limit=FEW, order="desc"),
     )
     attest = REGISTRY.operations["record_attestation"]
     return {
@@ -101,7 +100,7 @@ async def load_copies(queries: PageQueries) -> Context:
     }
 
 
-def attest_href(copy: Mapping[str, Any]) -> str:
+def attest_href(copy: Mapping[str, object]) -> str:
     """Return the address of the form that has one copy checked."""
     ids = {"dataset_id": copy["dataset_id"], "distribution_id": copy["distribution_id"]}
     return form_href(REGISTRY.operations["record_attestation"], None, **ids)
@@ -109,33 +108,32 @@ def attest_href(copy: Mapping[str, Any]) -> str:
 
 @data.region("editions", asks=[ListEditions])
 async def load_editions(queries: PageQueries) -> Context:
-    answer = await queries.ask(ListEditions, limit=FEW, order="desc")
+    answer = await queries.show(ListEditions, limit=FEW, order="desc")
     return {"items": answer["items"], "more": answer["next_cursor"] is not None}
 
 
-async def load_dataset(queries: PageQueries) -> dict[str, Any]:
+async def load_dataset(queries: PageQueries) -> Shown:
     """Return the dataset that a page is about."""
-    view: dict[str, Any] = await queries.ask(GET_DATASET, queries.id("dataset_id"))
-    return view
+    return await queries.show(GetDataset, queries.id("dataset_id"))
 
 
 @dataset.title_from
 async def name_dataset(queries: PageQueries) -> str:
-    return str((await load_dataset(queries))["name"] or "Dataset")
+    return (await queries.ask(GetDataset, queries.id("dataset_id"))).name or "Dataset"
 
 
-@dataset.region("head", asks=[GET_DATASET])
+@dataset.region("head", asks=[GetDataset])
 async def load_head(queries: PageQueries) -> Context:
     view = await load_dataset(queries)
     return {"view": view, "verbs": dataset_verbs(view, queries), "href": href_of("Dataset", view["dataset_id"])}
 
 
-@dataset.region("facts", asks=[GET_DATASET], watches=("Run", "Subject"))
+@dataset.region("facts", asks=[GetDataset], watches=("Run", "Subject"))
 async def load_facts(queries: PageQueries) -> Context:
     return {"view": await load_dataset(queries), "may_see_preview": queries.may(GetDatasetPreview)}
 
 
-def dataset_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def dataset_verbs(view: Mapping[str, object], queries: PageQueries) -> list[VerbButton]:
     """Return the verbs of a dataset; one that its intent or its identifier closes says so."""
     buttons = [
         replace(one, why_not=one.why_not or closed_by(one.name, view)) for one in verbs_of(Dataset.aggregate, view, queries)
@@ -143,7 +141,7 @@ def dataset_verbs(view: Mapping[str, Any], queries: PageQueries) -> list[VerbBut
     return sorted(buttons, key=lambda button: button.why_not is not None)
 
 
-def closed_by(verb: str, view: Mapping[str, Any]) -> str | None:
+def closed_by(verb: str, view: Mapping[str, object]) -> str | None:
     """Return why the state of a dataset besides its status closes a verb."""
     if (intent := INTENDED.get(verb)) is not None and view["intent"] != intent:
         return f"The dataset is {words_of(view['intent'])}; this is possible only from {intent}."
@@ -152,15 +150,15 @@ def closed_by(verb: str, view: Mapping[str, Any]) -> str | None:
     return None
 
 
-@dataset.region("copies", asks=[GET_DATASET, ListDistributions], watches=("Attestation",))
+@dataset.region("copies", asks=[GetDataset, ListDistributions], watches=("Attestation",))
 async def load_dataset_copies(queries: PageQueries) -> Context:
     view = await load_dataset(queries)
     id = view["dataset_id"]
     listed, checks = await asyncio.gather(
-        queries.ask(ListDistributions, dataset_id=id, limit=SHOWN),
-        queries.ask_if_permitted(ListAttestations, dataset_id=id, limit=100, order="desc"),
+        queries.show(ListDistributions, dataset_id=id, limit=SHOWN),
+        queries.show_if_permitted(ListAttestations, dataset_id=id, limit=100, order="desc"),
     )
-    latest: dict[str, Mapping[str, Any]] = {}
+    latest: dict[str, Mapping[str, object]] = {}
     for check in (checks or {"items": []})["items"]:
         latest.setdefault(check["distribution_id"], check)
     return {
@@ -175,7 +173,7 @@ async def load_dataset_copies(queries: PageQueries) -> Context:
     }
 
 
-def copied_content(view: Mapping[str, Any]) -> dict[str, Any]:
+def copied_content(view: Shown) -> dict[str, Any]:
     """Return what a copy of a dataset has in common with it, as a form is filled in with it."""
     return {
         "dataset_id": view["dataset_id"],
@@ -186,7 +184,7 @@ def copied_content(view: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def copy_row(copy: Mapping[str, Any], check: Mapping[str, Any] | None, queries: PageQueries) -> dict[str, Any]:
+def copy_row(copy: Shown, check: Shown | None, queries: PageQueries) -> dict[str, Any]:
     """Return a copy with its last check and its verbs."""
     attest = REGISTRY.operations["record_attestation"]
     button = replace(verb_button(attest, queries, None, None), label="Check its bytes", href=attest_href(copy))
@@ -220,10 +218,10 @@ SECTIONS = {
 }  # The parts of the list, with the kinds of things in each.
 
 
-@dataset.region("lineage", asks=[GET_DATASET, GetDatasetProvenance], watches=("Run", "Edition", "Distribution"))
+@dataset.region("lineage", asks=[GetDataset, GetDatasetProvenance], watches=("Run", "Edition", "Distribution"))
 async def load_lineage(queries: PageQueries) -> Context:
     id = str(queries.id("dataset_id"))
-    graph = await queries.ask(GetDatasetProvenance, id, **DRAWN)
+    graph = await queries.show(GetDatasetProvenance, id, **DRAWN)
     after = later_ids(id, graph["edges"])
     sections = {
         title: [
@@ -247,7 +245,7 @@ def is_in(title: str, came_later: bool, kind: str) -> bool:
     return came_later == (title == "Became") or kind not in ("dataset", "edition")
 
 
-def later_ids(id: str, edges: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+def later_ids(id: str, edges: Iterable[Mapping[str, object]]) -> frozenset[str]:
     """Return what came of a dataset, directly or not."""
     results: dict[str, list[str]] = {}
     for edge in edges:
@@ -277,7 +275,7 @@ def lineage_node(node: Any) -> LineageEntry:
     )
 
 
-@dataset.region("citing", asks=[GET_DATASET], watches=("Edition",))
+@dataset.region("citing", asks=[GetDataset], watches=("Edition",))
 async def load_citing(queries: PageQueries) -> Context:
     view = await load_dataset(queries)
     catalogues, refused = await load_catalogues(queries, view["dataset_id"])
@@ -292,35 +290,34 @@ async def load_citing(queries: PageQueries) -> Context:
     }
 
 
-async def load_catalogues(queries: PageQueries, dataset_id: str) -> tuple[Sequence[Mapping[str, Any]], str | None]:
+async def load_catalogues(queries: PageQueries, dataset_id: str) -> tuple[Sequence[Mapping[str, object]], str | None]:
     """Return how far each catalogue has come with a dataset, or why there is none."""
     if not queries.may(ListCatalogueEntries):
         return [], "How far catalogues have come takes the permission ListCatalogueEntries."
     try:
-        return (await queries.ask(ListCatalogueEntries, dataset_id=dataset_id, limit=FEW))["items"], None
+        return (await queries.show(ListCatalogueEntries, dataset_id=dataset_id, limit=FEW))["items"], None
     except Refusal as refusal:
         if refusal.status != 409:
             raise
         return [], refusal.detail
 
 
-async def load_edition(queries: PageQueries) -> dict[str, Any]:
+async def load_edition(queries: PageQueries) -> Shown:
     """Return the edition that a page is about."""
-    view: dict[str, Any] = await queries.ask(GET_EDITION, queries.id("edition_id"))
-    return view
+    return await queries.show(GetEdition, queries.id("edition_id"))
 
 
 @edition.title_from
 async def name_edition(queries: PageQueries) -> str:
-    return str((await load_edition(queries))["title"] or "Edition")
+    return (await queries.ask(GetEdition, queries.id("edition_id"))).title or "Edition"
 
 
-@edition.region("edition", asks=[GET_EDITION], watches=("Dataset",))
+@edition.region("edition", asks=[GetEdition], watches=("Dataset",))
 async def load_whole_edition(queries: PageQueries) -> Context:
     view = await load_edition(queries)
     names = {one["id"]: one["name"] for one in view.get("datasets", ())}
     ids = view["dataset_ids"][:SHOWN]
-    found = await asyncio.gather(*(queries.find(GET_DATASET, id) for id in ids[:FEW]))
+    found = await asyncio.gather(*(queries.show_found(GetDataset, id) for id in ids[:FEW]))
     known = {one["dataset_id"]: one for one in found if one is not None}
     return {
         "view": view,
@@ -360,7 +357,9 @@ def document_response(document: Document, policy: bytes | None = None, cache: by
     return Response(200, document.content, [*headers, (b"vary", b"cookie")], content_type=document.media_type.encode())
 
 
-def serve_export(path: str, id_name: str, query: type[Query], policy: bytes | None = None, **fields: Any) -> None:
+def serve_export(
+    path: str, id_name: str, query: type[Query[Document]], policy: bytes | None = None, **fields: object
+) -> None:
     """Answer an address with a file, asked for as the person who wants it."""
 
     @handles("GET", path)

@@ -5,21 +5,22 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from baton.console.display import href_of, shown_status
 from baton.console.page import Context, MenuGroup, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.tree_picture import TreeAsset, TreePicture, tree_picture
 from baton.domain.caution.caution import ListCautions
+from baton.domain.conduct.procedure_views import GetProcedure
 from baton.domain.contexts import REGISTRY
 from baton.domain.equipment.asset_tree import GetAssetTree
-from baton.domain.equipment.asset_views import ListAssets
+from baton.domain.equipment.asset_views import GetAsset, ListAssets
+from baton.domain.kernel import Query
 from baton.domain.procedure.procedure import ListProcedures
+from baton.domain.recipe.plan import GetPlan
 from baton.domain.run.run import ListRuns
 
-GET_ASSET = query_named("get_asset")
 MOST_ROWS = 100  # of one list, and so of the assets that are shown as a whole tree
 MOST_BEAMLINES = 20
 MOST_CAUTIONS = 300
@@ -52,7 +53,7 @@ class LiveClaim:
 class TreeRow:
     """One asset of a tree, how deep it stands, and what is known about it besides."""
 
-    item: Mapping[str, Any]
+    item: Shown
     depth: int
     cautions: int
     claims: tuple[LiveClaim, ...]
@@ -88,7 +89,7 @@ class Surroundings:
     cautions: Mapping[str, int]
     claims: Mapping[str, Sequence[LiveClaim]]
 
-    def row(self, item: Mapping[str, Any], depth: int) -> TreeRow:
+    def row(self, item: Shown, depth: int) -> TreeRow:
         """Return an asset as the tree shows it."""
         id = item["asset_id"]
         return TreeRow(item, depth, self.cautions.get(id, 0), tuple(self.claims.get(id, ())))
@@ -105,7 +106,7 @@ async def count_cautions(queries: PageQueries) -> Counter[str]:
     found: Counter[str] = Counter()
     cursor = None
     for _ in range(MOST_CAUTIONS // MOST_ROWS if queries.may(ListCautions) else 0):
-        answer = await queries.ask(ListCautions, target_kind="Asset", in_effect=True, limit=MOST_ROWS, cursor=cursor)
+        answer = await queries.show(ListCautions, target_kind="Asset", in_effect=True, limit=MOST_ROWS, cursor=cursor)
         found.update(item["target"]["id"] for item in answer["items"])
         if (cursor := answer["next_cursor"]) is None:
             break
@@ -115,14 +116,14 @@ async def count_cautions(queries: PageQueries) -> Counter[str]:
 async def load_claims(queries: PageQueries) -> dict[str, list[LiveClaim]]:
     """Return the live work by the assets it uses: a run those of its plan, a procedure its targets and what it writes."""
     statuses = ("Running", "Held")
-    runs = [queries.ask_if_permitted(ListRuns, status=status, limit=MOST_LIVE, order="desc") for status in statuses]
+    runs = [queries.show_if_permitted(ListRuns, status=status, limit=MOST_LIVE, order="desc") for status in statuses]
     conducts = [
-        queries.ask_if_permitted(ListProcedures, status=status, limit=MOST_LIVE, order="desc") for status in statuses
+        queries.show_if_permitted(ListProcedures, status=status, limit=MOST_LIVE, order="desc") for status in statuses
     ]
     answers = await asyncio.gather(*runs, *conducts)
     live_runs, live_procedures = items_of(answers[:2]), items_of(answers[2:])
-    plans = await find_each(queries, "get_plan", (one["plan_id"] for one in live_runs))
-    procedures = await find_each(queries, "get_procedure", (one["procedure_id"] for one in live_procedures))
+    plans = await find_each(queries, GetPlan, (one["plan_id"] for one in live_runs))
+    procedures = await find_each(queries, GetProcedure, (one["procedure_id"] for one in live_procedures))
     claims: dict[str, list[LiveClaim]] = defaultdict(list)
     for run in live_runs:
         for asset_id in plans.get(run["plan_id"], {}).get("asset_ids", ()):
@@ -134,45 +135,45 @@ async def load_claims(queries: PageQueries) -> dict[str, list[LiveClaim]]:
     return claims
 
 
-def items_of(answers: Iterable[Mapping[str, Any] | None]) -> list[Mapping[str, Any]]:
+def items_of(answers: Iterable[Shown | None]) -> list[Shown]:
     """Return the items of lists, where the person may read them."""
     return [item for answer in answers if answer is not None for item in answer["items"]]
 
 
-async def find_each(queries: PageQueries, operation: str, ids: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+async def find_each(queries: PageQueries, query: type[Query], ids: Iterable[str]) -> dict[str, Shown]:
     """Return the things with these ids that the person may see."""
     wanted = list(dict.fromkeys(ids))
-    found = await asyncio.gather(*(queries.find(query_named(operation), id) for id in wanted))
+    found = await asyncio.gather(*(queries.show_found(query, id) for id in wanted))
     return {id: one for id, one in zip(wanted, found, strict=True) if one is not None}
 
 
 async def load_branches(queries: PageQueries, around: Surroundings) -> list[TreeBranch]:
     """Return the trees below the roots, or below the asset that the address names. Where there are too many assets for one
     list, each tree is shown to its next level, and the rest of it is a link away."""
-    everything = await queries.ask(ListAssets, limit=MOST_ROWS)
+    everything = await queries.show(ListAssets, limit=MOST_ROWS)
     at, retired = queries.query.get("at"), bool(queries.query.get("retired"))
     if everything["next_cursor"] is None:
         items = [one for one in everything["items"] if retired or one["lifecycle"] != RETIRED]
         return [branch_of(rows_below(root, items, around), None, True) for root in roots_among(items, at)]
     if at:
-        root = await queries.ask(GET_ASSET, at)
+        root = await queries.show(GetAsset, at)
         return [await load_level(queries, root, around, MOST_ROWS)]
-    roots = (await queries.ask(ListAssets, root=True, limit=MOST_BEAMLINES))["items"]
+    roots = (await queries.show(ListAssets, root=True, limit=MOST_BEAMLINES))["items"]
     roots = [one for one in roots if retired or one["lifecycle"] != RETIRED]
     size = max(MOST_ROWS // max(len(roots), 1), 5)
     return list(await asyncio.gather(*(load_level(queries, root, around, size) for root in roots)))
 
 
-async def load_level(queries: PageQueries, root: Mapping[str, Any], around: Surroundings, size: int) -> TreeBranch:
+async def load_level(queries: PageQueries, root: Mapping[str, object], around: Surroundings, size: int) -> TreeBranch:
     """Return an asset with what is right below it."""
     cursor = queries.query.get("cursor") if queries.query.get("at") else None
-    page = await queries.ask(ListAssets, parent_id=root["asset_id"], limit=size, cursor=cursor)
+    page = await queries.show(ListAssets, parent_id=root["asset_id"], limit=size, cursor=cursor)
     below = [one for one in page["items"] if queries.query.get("retired") or one["lifecycle"] != RETIRED]
     rows = (around.row(root, 0), *(around.row(one, 1) for one in below))
     return branch_of(rows, page["next_cursor"], False)
 
 
-def roots_among(items: Sequence[Mapping[str, Any]], at: str | None) -> list[Mapping[str, Any]]:
+def roots_among(items: Sequence[Mapping[str, object]], at: str | None) -> list[Mapping[str, object]]:
     """Return the assets that are part of none of these, or the one that is asked for."""
     known = {one["asset_id"] for one in items}
     if at in known:
@@ -180,9 +181,9 @@ def roots_among(items: Sequence[Mapping[str, Any]], at: str | None) -> list[Mapp
     return [one for one in items if one["parent_id"] not in known]
 
 
-def rows_below(root: Mapping[str, Any], items: Sequence[Mapping[str, Any]], around: Surroundings) -> tuple[TreeRow, ...]:
+def rows_below(root: Shown, items: Sequence[Shown], around: Surroundings) -> tuple[TreeRow, ...]:
     """Return an asset and everything below it, each branch after its top."""
-    children: dict[str | None, list[Mapping[str, Any]]] = defaultdict(list)
+    children: dict[str | None, list[Shown]] = defaultdict(list)
     for one in items:
         children[one["parent_id"]].append(one)
     rows: list[TreeRow] = []
@@ -217,11 +218,11 @@ def picture_asset(row: TreeRow) -> TreeAsset:
     )
 
 
-async def load_attention(queries: PageQueries, branches: Sequence[TreeBranch]) -> list[Mapping[str, Any]]:
+async def load_attention(queries: PageQueries, branches: Sequence[TreeBranch]) -> list[Mapping[str, object]]:
     """Return the assets that need a look: of the part of the tree that is shown, or of all where only its top is."""
     if queries.query.get("at") or all(branch.is_whole for branch in branches):
         return [row.item for branch in branches for row in branch.rows if row.needs_attention]
-    answers = await asyncio.gather(*(queries.ask(ListAssets, limit=8, order="desc", **state) for state in ATTENTION))
+    answers = await asyncio.gather(*(queries.show(ListAssets, limit=8, order="desc", **state) for state in ATTENTION))
     found = {one["asset_id"]: one for one in items_of(answers) if one["lifecycle"] != RETIRED}
     return list(found.values())
 
@@ -242,9 +243,9 @@ async def load_tree(queries: PageQueries) -> Context:
     }
 
 
-async def load_ancestors(queries: PageQueries, id: str) -> list[Mapping[str, Any]]:
+async def load_ancestors(queries: PageQueries, id: str) -> list[Mapping[str, object]]:
     """Return the assets that one is part of, the outermost first."""
-    tree = await queries.ask(GetAssetTree, id, direction="ancestors")
+    tree = await queries.show(GetAssetTree, id, direction="ancestors")
     return list(reversed(tree["nodes"][1:]))
 
 

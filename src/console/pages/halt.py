@@ -19,10 +19,10 @@ async def load_live(queries: PageQueries) -> Context:
     verb = verb if verb in VERBS else "abort"
     work = []
     for status in ("Running", "Held"):
-        for one in (await queries.ask(ListRuns, status=status, order="desc"))["items"]:
+        for one in (await queries.show(ListRuns, status=status, order="desc"))["items"]:
             href = form_href(REGISTRY.operations[f"{verb}_run"], one["run_id"], back="/console/halt?verb=" + verb)
             work.append({"kind": "Run", "id": one["run_id"], "name": one["name"], "status": shown_status(one), "href": href})
-    for one in (await queries.ask(ListProcedures, status="Running", order="desc"))["items"]:
+    for one in (await queries.show(ListProcedures, status="Running", order="desc"))["items"]:
         if verb == "abort" and one.get("parent_run_id") is None:
             href = form_href(REGISTRY.operations["abort_procedure"], one["procedure_id"], back="/console/halt?verb=abort")
             work.append(

@@ -2,19 +2,19 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from baton.console.page import SECOND, Context, MenuGroup, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.pages.queue import queue_tiles
 from baton.console.pages.waiting import SHARED, wrong_first
 from baton.console.step_window import StepLine, step_line
 from baton.domain.conduct.step_list import ListProcedureSteps
-from baton.domain.equipment.asset_views import ListAssets
+from baton.domain.equipment.asset import AssetLifecycle
+from baton.domain.equipment.asset_views import AssetSummary, ListAssets
+from baton.domain.subject.subject import GetSubject
 from baton.domain.views.beamline_now import GetBeamlineNow
 from baton.domain.views.waiting import ListWaiting
 
-GET_SUBJECT = query_named("get_subject")
 MOST_BEAMLINES = 20
 MOST_DETAILED = 4  # pieces of live work whose latest steps are shown
 SHOWN_STEPS = 4
@@ -24,19 +24,18 @@ WATCHED = ("Run", "Procedure", "Enclosure", "Supply", "Clearance", "Caution", "A
 now = page("", "Now", "What the beamlines are doing, and what they wait for.", template="now.html", menu=MenuGroup.WORK)
 
 
-async def load_beamlines(queries: PageQueries) -> list[dict[str, Any]]:
+async def load_beamlines(queries: PageQueries) -> Sequence[Shown]:
     """Return what is going on at each beamline, or at the one that the address names."""
     if chosen := queries.query.get("beamline"):
-        return [await queries.ask(GetBeamlineNow, chosen)]
+        return [await queries.show(GetBeamlineNow, chosen)]
     roots = await root_assets(queries)
-    answers = await asyncio.gather(*(queries.ask(GetBeamlineNow, one["asset_id"]) for one in roots))
-    return list(answers)
+    return await asyncio.gather(*(queries.show(GetBeamlineNow, one.asset_id) for one in roots))
 
 
-async def root_assets(queries: PageQueries) -> list[dict[str, Any]]:
+async def root_assets(queries: PageQueries) -> Sequence[AssetSummary]:
     """Return the assets that are part of no other, oldest first."""
     page = await queries.ask(ListAssets, root=True, limit=MOST_BEAMLINES)
-    return [one for one in page["items"] if one["lifecycle"] != "Decommissioned"]
+    return [one for one in page.items if one.lifecycle != AssetLifecycle.DECOMMISSIONED]
 
 
 @now.region("beamlines", asks=[GetBeamlineNow, ListAssets], watches=WATCHED, every=SECOND)
@@ -48,13 +47,13 @@ async def load_now(queries: PageQueries) -> Context:
     return {"beamlines": [lost_first(one) for one in beamlines], "latest_steps": lines, "subjects": names}
 
 
-def lost_first(beamline: dict[str, Any]) -> dict[str, Any]:
+def lost_first(beamline: Shown) -> Shown:
     """Return a beamline with the runs first that nobody conducts, or a phase of them."""
     ids = {one["run_id"] for one in beamline["lost"]}
     return {**beamline, "runs": sorted(beamline["runs"], key=lambda run: not run["lost"] and run["run_id"] not in ids)}
 
 
-async def load_latest_steps(queries: PageQueries, conducts: Sequence[dict[str, Any]]) -> dict[str, list[StepLine]]:
+async def load_latest_steps(queries: PageQueries, conducts: Sequence[Shown]) -> dict[str, list[StepLine]]:
     """Return the current step of each conduct and those before it, the latest first, as far as the person may see them."""
     if not queries.may(ListProcedureSteps):
         return {}
@@ -63,22 +62,22 @@ async def load_latest_steps(queries: PageQueries, conducts: Sequence[dict[str, A
     return {one["procedure_id"]: found for one, found in zip(conducts, lines, strict=True)}
 
 
-async def load_steps_until(queries: PageQueries, procedure_id: str, step: dict[str, Any]) -> Any:
+async def load_steps_until(queries: PageQueries, procedure_id: str, step: Shown) -> Shown:
     """Return a page of the steps of a conduct that ends with the one it is at."""
     first, limit = max(0, step["number"] - SHOWN_STEPS), min(step["number"], SHOWN_STEPS)
-    return await queries.ask(ListProcedureSteps, procedure_id, closing=step["closing"], first_index=first, limit=limit)
+    return await queries.show(ListProcedureSteps, procedure_id, closing=step["closing"], first_index=first, limit=limit)
 
 
-async def load_subjects(queries: PageQueries, runs: Sequence[dict[str, Any]]) -> dict[str, str]:
+async def load_subjects(queries: PageQueries, runs: Sequence[Shown]) -> dict[str, str]:
     """Return the names of what is measured, as far as the person may see them."""
     ids = list(dict.fromkeys(one["subject_id"] for one in runs))
-    found = await asyncio.gather(*(queries.find(GET_SUBJECT, id) for id in ids))
+    found = await asyncio.gather(*(queries.show_found(GetSubject, id) for id in ids))
     return {id: view["name"] for id, view in zip(ids, found, strict=True) if view is not None}
 
 
 @now.region("waiting", asks=[ListWaiting], watches=(*WATCHED, "Queue", "Distribution"), every=10.0)
 async def load_waiting(queries: PageQueries) -> Context:
-    page = await queries.ask(ListWaiting, kind=SHARED, asset_id=queries.query.get("beamline"), limit=MOST_WAITING)
+    page = await queries.show(ListWaiting, kind=SHARED, asset_id=queries.query.get("beamline"), limit=MOST_WAITING)
     items = wrong_first(page["items"])
     return {"items": items[:SHOWN_WAITING], "count": len(items), "more": page["next_cursor"] is not None}
 

@@ -9,22 +9,29 @@ from uuid import UUID
 
 from baton.console.display import href_of, is_uuid, short_id, words_of
 from baton.console.page import Context, MenuGroup, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import VerbButton, creations_of, form_href, verb_button, verbs_of
-from baton.domain.access.actor import Actor, ActorKind, ListActors
-from baton.domain.access.group import Group, GroupStatus, ListGroups
-from baton.domain.agent.agent import AgentStatus
+from baton.domain.access.actor import Actor, ActorKind, GetActor, ListActors
+from baton.domain.access.group import GetGroup, Group, GroupStatus, ListGroups
+from baton.domain.agent.agent import AgentStatus, GetAgent
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NIL
 from baton.domain.registry import Operation
 from baton.domain.trust.authorization import APPROVAL_REQUIRED, EvaluatePolicy, is_reachable
 from baton.domain.trust.conduit import AccessDecision
 from baton.domain.trust.group_members import RemoveGroupMember
-from baton.domain.trust.policy import DefinePolicy, ExtendPolicy, ListPolicies, Policy, RevokePolicyGrant, command_sets
+from baton.domain.trust.policy import (
+    DefinePolicy,
+    ExtendPolicy,
+    GetPolicy,
+    ListPolicies,
+    Policy,
+    RevokePolicyGrant,
+    command_sets,
+)
 from baton.domain.trust.surface import ListSurfaces
 from baton.domain.views.my_access import GetMyAccess
 
-GET_POLICY, GET_AGENT, GET_GROUP = map(query_named, ("get_policy", "get_agent", "get_group"))
 MOST_POLICIES = 100  # that one answer looks into
 MOST_GROUPS, SHOWN_MEMBERS = 50, 30
 SHOWN_ACTORS = 30
@@ -45,7 +52,7 @@ OBJECTIONS = {
     "not_reachable": "Cannot give it",
 }  # Why somebody may not, whatever policies say, in a word.
 PRIORITY = (APPROVAL_REQUIRED, "command_not_permitted", "principal_not_permitted", "no_applicable_policy")
-ANSWERING = (ListPolicies, GET_POLICY, EvaluatePolicy, ListActors)
+ANSWERING = (ListPolicies, GetPolicy, EvaluatePolicy, ListActors)
 
 people = page(
     "/people", "People", "Who may do what, and through which policy.", template="people.html", menu=MenuGroup.HOUSE
@@ -95,7 +102,7 @@ def surface_of(queries: PageQueries) -> UUID:
     return UUID(text) if is_uuid(text) else queries.caller.surface_id
 
 
-def place_name(policy: Mapping[str, Any]) -> str:
+def place_name(policy: Shown) -> str:
     """Return in words where the calls of a policy arrive."""
     surface = policy.get("surface") or {}
     return IN_PROCESS if policy["surface_id"] == str(NIL) else surface.get("name") or short_id(policy["surface_id"])
@@ -105,7 +112,7 @@ def place_name(policy: Mapping[str, Any]) -> str:
 async def load_question(queries: PageQueries) -> Context:
     """Load the form that asks whether somebody may do something."""
     listed, surfaces = await asyncio.gather(
-        queries.ask(ListActors, limit=100, order="desc"), queries.ask_if_permitted(ListSurfaces, limit=50)
+        queries.show(ListActors, limit=100, order="desc"), queries.show_if_permitted(ListSurfaces, limit=50)
     )
     chosen = queries.query.get("actor", "")
     actors = {one["actor_id"]: one["name"] for one in listed["items"]}
@@ -136,17 +143,17 @@ async def load_answer(queries: PageQueries) -> Context:
     return {**empty, "holders": await find_holders(queries, command)} if command else empty
 
 
-async def load_policies(queries: PageQueries, **filters: Any) -> tuple[list[dict[str, Any]], bool]:
+async def load_policies(queries: PageQueries, **filters: str | UUID) -> tuple[Sequence[Shown], bool]:
     """Return the newest policies whole, and whether there are more."""
-    listed = await queries.ask(ListPolicies, **filters, limit=MOST_POLICIES, order="desc")
-    views = await asyncio.gather(*(queries.ask(GET_POLICY, one["policy_id"]) for one in listed["items"]))
-    return list(views), listed["next_cursor"] is not None
+    listed = await queries.show(ListPolicies, **filters, limit=MOST_POLICIES, order="desc")
+    views = await asyncio.gather(*(queries.show(GetPolicy, one["policy_id"]) for one in listed["items"]))
+    return views, listed["next_cursor"] is not None
 
 
 async def load_actors(queries: PageQueries, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return these actors by their ids; an id that stands for none is left out."""
     wanted = sorted(set(ids))[:100]
-    listed = await queries.ask(ListActors, actor_id=wanted, limit=100) if wanted else {"items": []}
+    listed = await queries.show(ListActors, actor_id=wanted, limit=100) if wanted else {"items": []}
     return {one["actor_id"]: one for one in listed["items"]}
 
 
@@ -154,11 +161,11 @@ async def judge_command(queries: PageQueries, actor_id: str, command: str) -> Co
     """Return whether somebody may give a command on a surface: by which policies, or why not and what to do."""
     place = {"conduit_id": queries.caller.conduit_id, "surface_id": surface_of(queries)}
     listed, actors = await asyncio.gather(
-        queries.ask(ListPolicies, **place, limit=MOST_POLICIES, order="desc"), load_actors(queries, [actor_id])
+        queries.show(ListPolicies, **place, limit=MOST_POLICIES, order="desc"), load_actors(queries, [actor_id])
     )
-    asked: dict[str, Any] = {f"evaluated_{name}": value for name, value in place.items()}
+    asked: dict[str, object] = {f"evaluated_{name}": value for name, value in place.items()}
     asked |= {"evaluated_principal_id": actor_id, "evaluated_command_name": command}
-    answers = await asyncio.gather(*(queries.ask(EvaluatePolicy, one["policy_id"], **asked) for one in listed["items"]))
+    answers = await asyncio.gather(*(queries.show(EvaluatePolicy, one["policy_id"], **asked) for one in listed["items"]))
     judged = list(zip(listed["items"], answers, strict=True))
     permitting = [policy for policy, answer in judged if answer["decision"] == AccessDecision.ALLOW]
     asking = [policy for policy, answer in judged if answer["reason"] == APPROVAL_REQUIRED]
@@ -189,7 +196,7 @@ async def judge_command(queries: PageQueries, actor_id: str, command: str) -> Co
     }
 
 
-async def find_objection(queries: PageQueries, actor: Mapping[str, Any] | None, command: str) -> str | None:
+async def find_objection(queries: PageQueries, actor: Shown | None, command: str) -> str | None:
     """Return why somebody may not give a command whatever policies say."""
     if actor is None:
         return None
@@ -199,7 +206,7 @@ async def find_objection(queries: PageQueries, actor: Mapping[str, Any] | None, 
     if operation is not None and not is_reachable(operation, ActorKind(actor["kind"]), surface_of(queries)):
         return "not_reachable"
     if actor["kind"] == ActorKind.AGENT:
-        agent = await queries.find(GET_AGENT, actor["actor_id"])
+        agent = await queries.show_found(GetAgent, actor["actor_id"])
         if agent is not None and agent["status"] != AgentStatus.VERSIONED:
             return "agent_not_versioned"
     return None
@@ -239,9 +246,7 @@ async def describe_person(queries: PageQueries, actor_id: str) -> Context:
     }
 
 
-async def name_approvers(
-    queries: PageQueries, policies: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]
-) -> dict[str, list[str]]:
+async def name_approvers(queries: PageQueries, policies: Sequence[Shown], groups: Sequence[Shown]) -> dict[str, list[str]]:
     """Return whom each of these policies names as approvers, as far as the person may see them; none without approval."""
     approvals = {one["id"]: one["approval"] or {"principals": (), "groups": ()} for one in policies}
     actors = await load_actors(queries, (id for one in approvals.values() for id in one["principals"]))
@@ -252,9 +257,7 @@ async def name_approvers(
     }
 
 
-def describe_policy(
-    policy: Mapping[str, Any], queries: PageQueries, actor_id: str, groups: Mapping[str, str]
-) -> dict[str, Any]:
+def describe_policy(policy: Shown, queries: PageQueries, actor_id: str, groups: Mapping[str, str]) -> dict[str, Any]:
     """Return a policy with its commands by context, through which of these groups it permits somebody, and its verbs."""
     names: Sequence[str] = policy["permitted_commands"]
     through = [(id, groups[id]) for id in policy["permitted_group_ids"] if id in groups]
@@ -271,32 +274,32 @@ def describe_policy(
     }
 
 
-def grant_button(queries: PageQueries, policy: Mapping[str, Any], group: str, **grant: str) -> VerbButton:
+def grant_button(queries: PageQueries, policy: Shown, group: str, **grant: str) -> VerbButton:
     """Return the button that takes somebody, or a group, out of a policy."""
     button = verb_button(RevokePolicyGrant.operation, queries, None, policy["id"])
     href = form_href(RevokePolicyGrant.operation, policy["id"], **grant)
     return replace(button, label=f"Revoke of the group {group}" if group else "Revoke", href=href)
 
 
-async def load_groups(queries: PageQueries) -> list[dict[str, Any]]:
+async def load_groups(queries: PageQueries) -> Sequence[Shown]:
     """Return the newest groups whole, as far as the person may see them."""
-    if not queries.may(ListGroups, GET_GROUP):
+    if not queries.may(ListGroups, GetGroup):
         return []
-    listed = await queries.ask(ListGroups, limit=MOST_GROUPS, order="desc")
-    return list(await asyncio.gather(*(queries.ask(GET_GROUP, one["group_id"]) for one in listed["items"])))
+    listed = await queries.show(ListGroups, limit=MOST_GROUPS, order="desc")
+    return await asyncio.gather(*(queries.show(GetGroup, one["group_id"]) for one in listed["items"]))
 
 
-@people.region("groups", asks=[ListGroups, GET_GROUP], watches=("Policy",))
+@people.region("groups", asks=[ListGroups, GetGroup], watches=("Policy",))
 async def load_group_cards(queries: PageQueries) -> Context:
     """Load the groups with their members and claims, and the policies that permit them something."""
     groups = await load_groups(queries)
-    policies = (await load_policies(queries))[0] if queries.may(ListPolicies, GET_POLICY) else []
+    policies = (await load_policies(queries))[0] if queries.may(ListPolicies, GetPolicy) else []
     shown = [describe_group(one, policies, queries) for one in groups]
     shown.sort(key=lambda one: (one["status"] != GroupStatus.ACTIVE, one["name"].lower()))
     return {"groups": shown, "creations": creations_of(Group.aggregate, queries), "more": len(groups) == MOST_GROUPS}
 
 
-def describe_group(group: Mapping[str, Any], policies: Sequence[Mapping[str, Any]], queries: PageQueries) -> dict[str, Any]:
+def describe_group(group: Shown, policies: Sequence[Shown], queries: PageQueries) -> dict[str, Any]:
     """Return a group with its members, each with the form that removes them, and what policies permit it."""
     removal = verb_button(RemoveGroupMember.operation, queries, group["status"], group["id"])
     members = [
@@ -367,7 +370,7 @@ async def find_holders(queries: PageQueries, command: str) -> Context:
     }
 
 
-def through_what(policy: Mapping[str, Any], command: str) -> str:
+def through_what(policy: Shown, command: str) -> str:
     """Return by what a policy permits a command: the sets of it that hold the command, or its own name."""
     known = command_sets()
     sets = [name for name in policy["permitted_command_sets"] if command in known.get(name, ())]
@@ -379,8 +382,8 @@ async def load_actor_rows(queries: PageQueries) -> Context:
     """Load the actors on record, the newest first."""
     kind = queries.query.get("kind") or None
     kind = kind if kind in list(ActorKind) else None
-    q = queries.query.get("q") or None if queries.may(query_named("get_actor")) else None
-    page = await queries.ask(
+    q = queries.query.get("q") or None if queries.may(GetActor) else None
+    page = await queries.show(
         ListActors, kind=[kind] if kind else None, q=q, limit=SHOWN_ACTORS, order="desc", cursor=queries.query.get("cursor")
     )
     return {
@@ -389,7 +392,7 @@ async def load_actor_rows(queries: PageQueries) -> Context:
         "kinds": [(one.value, words_of(one.value)) for one in ActorKind],
         "kind": kind,
         "q": q or "",
-        "may_search": queries.may(query_named("get_actor")),
+        "may_search": queries.may(GetActor),
         "creations": [*creations_of(Actor.aggregate, queries), *creations_of(Policy.aggregate, queries)],
     }
 
@@ -398,7 +401,7 @@ async def load_actor_rows(queries: PageQueries) -> Context:
 async def load_mine(queries: PageQueries) -> Context:
     """Load what the person who looks may do here, and through which groups and policies."""
     groups = group_commands(queries.permitted)
-    me = await queries.ask(GetMyAccess)
+    me = await queries.show(GetMyAccess)
     names = {one["group_id"]: one["name"] for one in me["groups"]}
     return {
         "belongs_to": me["groups"],

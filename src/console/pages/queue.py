@@ -16,7 +16,7 @@ from baton.console.forms import FormReader
 from baton.console.in_process import REFUSALS, InProcessClient, entry_of
 from baton.console.launch_form import PHASE
 from baton.console.page import SECOND, Context, Loader, MenuGroup, handles, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.pages.start import GATED
 from baton.console.queue_rows import changed_digest, gates_of, moves_of, outcome_of, parameters_line, verbs_on
 from baton.console.queueing import GONE, find_waiting, live_queues
@@ -31,7 +31,7 @@ from baton.domain.queue.queue import HELD, AddQueueItems, EditQueueItem, OpenQue
 from baton.domain.queue.views import GetQueue, ListQueueItems, ListQueues
 from baton.domain.views.beamline_now import GetBeamlineNow
 
-Row = Mapping[str, Any]
+Row = Shown
 SHOWN_ITEMS = 50
 PHASES = 4  # that the rows of a spreadsheet can have
 STEERING = ("hold_queue", "resume_queue", "retire_queue")
@@ -75,30 +75,30 @@ async def load_choice(queries: PageQueries) -> Context:
     return {"queues": await queue_tiles(queries), "opening": button}
 
 
-async def queue_tiles(queries: PageQueries, **filters: Any) -> list[dict[str, Any]]:
+async def queue_tiles(queries: PageQueries, **filters: object) -> list[dict[str, object]]:
     """Return the queues that are not retired, each with what runs, what is next, and what blocks it, as far as the person
     may see that."""
     queues = await live_queues(queries, **filters)
     return [{**one, **await front_of(queries, one)} for one in queues]
 
 
-async def front_of(queries: PageQueries, queue: Row) -> dict[str, Any]:
+async def front_of(queries: PageQueries, queue: Row) -> dict[str, object]:
     """Return the running item of a queue and the next one, and why the queue is held where it is."""
     wanted = {
         "running": RUNNING if queue["running_item_id"] else None,
         "next": BLOCKED if queue["blocked"] else WAITING if queue["waiting_count"] else None,
     }
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, status in wanted.items():
-        asked = status and await queries.ask_if_permitted(ListQueueItems, queue["queue_id"], status=status, limit=1)
+        asked = status and await queries.show_if_permitted(ListQueueItems, queue["queue_id"], status=status, limit=1)
         found[name] = {**asked["items"][0], "made": outcome_of(asked["items"][0])} if asked and asked["items"] else None
-    held = await queries.ask_if_permitted(GetQueue, queue["queue_id"]) if queue["status"] == HELD else None
+    held = await queries.show_if_permitted(GetQueue, queue["queue_id"]) if queue["status"] == HELD else None
     return {**found, "reason": held and held["last_status_reason"]}
 
 
 @queue_page.title_from
 async def name_queue(queries: PageQueries) -> str:
-    return str((await queries.ask(GetQueue, queries.id("queue_id")))["name"])
+    return (await queries.ask(GetQueue, queries.id("queue_id"))).name
 
 
 @region("head", every=15.0, watches=WATCHED)
@@ -106,7 +106,7 @@ async def load_head(queries: PageQueries) -> Context:
     """Load the queue that is shown, or those to choose from."""
     if (queue_id := await shown_queue_id(queries)) is None:
         return {**NO_QUEUE, **await load_choice(queries)}
-    queue = await queries.ask(GetQueue, queue_id)
+    queue = await queries.show(GetQueue, queue_id)
     steering = [verb_button(REGISTRY.operations[name], queries, queue["status"], queue_id) for name in STEERING]
     waiting = [one for one in queue["items"] if one["status"] in AHEAD]
     adding = verb_button(AddQueueItems.operation, queries, queue["status"], queue_id)
@@ -119,12 +119,12 @@ async def load_running(queries: PageQueries) -> Context:
     """Load the item under way, and how far it is."""
     if (queue_id := await shown_queue_id(queries)) is None:
         return NO_QUEUE
-    asked = await queries.ask_if_permitted(ListQueueItems, queue_id, status=RUNNING, limit=1)
+    asked = await queries.show_if_permitted(ListQueueItems, queue_id, status=RUNNING, limit=1)
     item = asked["items"][0] if asked and asked["items"] else None
     work: Row | None = None
     if item is not None:
         asset_ids = [one["asset_id"] for one in await live_queues(queries) if one["queue_id"] == queue_id]
-        overviews = [await queries.ask_if_permitted(GetBeamlineNow, id) for id in asset_ids]
+        overviews = [await queries.show_if_permitted(GetBeamlineNow, id) for id in asset_ids]
         work = work_of(item, next((one for one in overviews if one), {"runs": [], "conducts": []}))
     return {"queue": queue_id, "item": item, "made": item and outcome_of(item), "work": work}
 
@@ -144,7 +144,7 @@ async def load_items(queries: PageQueries) -> Context:
     """Load a screenful of the items that wait, with what is known about the first ones."""
     if (queue_id := await shown_queue_id(queries)) is None:
         return NO_QUEUE
-    queue = await queries.ask(GetQueue, queue_id)
+    queue = await queries.show(GetQueue, queue_id)
     waiting = [one for one in queue["items"] if one["status"] in AHEAD]
     ids, first = [one["item_id"] for one in waiting], first_shown(queries.query.get("first", ""), len(waiting))
     forecasts = {one["item_id"]: one for one in queue["forecast"]}
@@ -181,7 +181,7 @@ def first_shown(text: str, count: int) -> int:
 async def load_ended(queries: PageQueries) -> Context:
     if (queue_id := await shown_queue_id(queries)) is None:
         return NO_QUEUE
-    queue = await queries.ask(GetQueue, queue_id)
+    queue = await queries.show(GetQueue, queue_id)
     return {"queue": queue, "items": [{**one, "made": outcome_of(one)} for one in queue["last_items"]]}
 
 
@@ -192,11 +192,11 @@ async def load_forms(queries: PageQueries) -> Context:
     return await spreadsheet_context(queries, {})
 
 
-async def spreadsheet_context(queries: PageQueries, typed: Mapping[str, str], **found: Any) -> Context:
+async def spreadsheet_context(queries: PageQueries, typed: Mapping[str, str], **found: object) -> Context:
     """Return what the form shows that adds from a spreadsheet: what its rows can be for, and what was found wrong."""
     queue_id = await shown_queue_id(queries)
     if queue_id is not None:
-        await queries.ask(GetQueue, queue_id)  # one that is not there has no page
+        await queries.show(GetQueue, queue_id)  # one that is not there has no page
     if queue_id is None or not queries.may(AddQueueItems.operation):
         return {"sheet": None, "queue_id": queue_id}
     plans, recipes, assets = [await options_of(kind, queries) for kind in ("Plan", "Recipe", "Asset")]
@@ -208,7 +208,7 @@ async def spreadsheet_context(queries: PageQueries, typed: Mapping[str, str], **
 async def duplicate_item(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Add an item with the same target behind one that waits, conducted as the person who asks for it."""
     queries = console.queries_of(request, session)
-    queue = await queries.ask(GetQueue, queries.id("queue_id"), include=None)
+    queue = await queries.show(GetQueue, queries.id("queue_id"), include=None)
     typed = typed_in(await request.body())
     client = InProcessClient.of(console.parts.operations, session.caller)
     try:
@@ -225,7 +225,7 @@ async def duplicate_item(console: ConsoleShell, request: Request, session: Conso
     return lead_to(request, session, to, "Duplicated", client.session.position)
 
 
-def duplicate(session: ClientSession, queue: Row, item_id: str) -> CallScript[Any]:
+def duplicate(session: ClientSession, queue: Row, item_id: str) -> CallScript[object]:
     """Add an item like one that waits behind it."""
     if (item := find_waiting(queue, item_id)) is None:
         raise ClientError(GONE)
@@ -252,7 +252,7 @@ async def add_spreadsheet(console: ConsoleShell, request: Request, session: Cons
         return lead_to_proposal(request, session, error, console.zone, client.session.position)
     except SpreadsheetError as error:
         named = [fault if is_placed(fault) else f"{error.name} {fault}" for fault in error.faults]
-        found: dict[str, Any] = {"faults": named, "more": error.more, "name": error.name}
+        found: dict[str, object] = {"faults": named, "more": error.more, "name": error.name}
     except ClientError as error:
         found = {"faults": error.sentences}
     except REFUSALS as refusal:
@@ -275,7 +275,7 @@ def chosen_file(file: UploadedFile | None) -> tuple[str, bytes]:
     return file.name, file.content
 
 
-def row_purpose(typed: Mapping[str, str]) -> dict[str, Any]:
+def row_purpose(typed: Mapping[str, str]) -> dict[str, object]:
     """Return what the rows of a spreadsheet are for, as it was chosen."""
     kind, _, id = typed.get(WHAT, "").partition(":")
     phases = [typed[name] for number in range(PHASES) if typed.get(name := f"{PHASE}.{number}")]

@@ -1,13 +1,12 @@
 """Records: pages for any aggregate from its declaration alone. A list with its filters, one thing with its verbs, and its
 history with a slider through its versions; the pages made by hand stand in their place where there are any."""
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Any, get_type_hints
 
 from baton.console.display import words_of
 from baton.console.page import PAGES, ConsolePage, Context, MenuGroup, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import creations_of, verbs_of
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Query
@@ -28,7 +27,7 @@ records = page("/records", "Records", "Every kind of thing on record.", template
 
 @records.region("kinds", asks=[])
 async def load_kinds(queries: PageQueries) -> Context:
-    contexts: dict[str, list[dict[str, Any]]] = {}
+    contexts: dict[str, list[dict[str, object]]] = {}
     for aggregate in REGISTRY.aggregates.values():
         listing = listing_of(aggregate)
         if listing is not None:
@@ -41,27 +40,27 @@ async def load_kinds(queries: PageQueries) -> Context:
     return {"contexts": {name: sorted(rows, key=lambda row: row["label"]) for name, rows in sorted(contexts.items())}}
 
 
-def listing_of(aggregate: Aggregate[Any]) -> Operation | None:
+def listing_of(aggregate: Aggregate) -> Operation | None:
     """Return the operation that lists the things of an aggregate."""
     return next((one for one in aggregate.operations if one.path == aggregate.path and one.method == "GET"), None)
 
 
-def getting_of(aggregate: Aggregate[Any]) -> Operation | None:
+def getting_of(aggregate: Aggregate) -> Operation | None:
     """Return the operation that gets one thing of an aggregate."""
     return REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
 
 
-def history_of(aggregate: Aggregate[Any]) -> Operation:
+def history_of(aggregate: Aggregate) -> Operation:
     """Return the operation that reads the events of one thing."""
     return next(one for one in aggregate.operations if one.path == f"{aggregate.path}/{{{aggregate.id_name}}}/history")
 
 
-def plural_label(aggregate: Aggregate[Any]) -> str:
+def plural_label(aggregate: Aggregate) -> str:
     """Return what the things of an aggregate are called together."""
     return aggregate.path.rsplit("/", 1)[-1].replace("-", " ")
 
 
-def columns_of(aggregate: Aggregate[Any], items: list[Mapping[str, Any]]) -> list[str]:
+def columns_of(aggregate: Aggregate, items: list[Shown]) -> list[str]:
     """Return the columns of a list that are worth a place: its name, its state, what else is short, and its time."""
     if not items:
         return []
@@ -80,7 +79,7 @@ def columns_of(aggregate: Aggregate[Any], items: list[Mapping[str, Any]]) -> lis
     return [*chosen, *told[: MOST_COLUMNS - len(chosen) - 1], *times[:1]]
 
 
-def list_page(aggregate: Aggregate[Any], listing: Operation) -> ConsolePage:
+def list_page(aggregate: Aggregate, listing: Operation) -> ConsolePage:
     """Declare the page that lists the things of an aggregate."""
     title = words_of(plural_label(aggregate))
     menu = MenuGroup.RECORD if aggregate.name in MENU else None
@@ -93,7 +92,7 @@ def list_page(aggregate: Aggregate[Any], listing: Operation) -> ConsolePage:
         paged: dict[str, Any] = {"limit": 50} if "limit" in query.model_fields else {}
         if "order" in query.model_fields:
             paged["order"] = queries.query.get("order") or "desc"
-        answer = await queries.ask(query, **given, **paged, cursor=queries.query.get("cursor") or None)
+        answer = await queries.show(query, **given, **paged, cursor=queries.query.get("cursor") or None)
         items = answer["items"]
         return {
             "aggregate": aggregate,
@@ -110,37 +109,37 @@ def list_page(aggregate: Aggregate[Any], listing: Operation) -> ConsolePage:
     return made
 
 
-def states_of(aggregate: Aggregate[Any]) -> list[str]:
+def states_of(aggregate: Aggregate) -> list[str]:
     """Return the states that a thing of an aggregate may be in; none where it has no such axis."""
     declared = get_type_hints(aggregate.state).get(aggregate.axis)
     return [str(one.value) for one in declared] if isinstance(declared, type) and issubclass(declared, Enum) else []
 
 
-def thing_page(aggregate: Aggregate[Any], getting: Operation, path: str) -> ConsolePage:
+def thing_page(aggregate: Aggregate, getting: Operation, path: str) -> ConsolePage:
     """Declare the page of one thing: everything on record about it, and its verbs."""
     title, query = words_of(aggregate.label), getting.input
     made = page(path, title, f"One {aggregate.label}: what is on record about it, and its verbs.", template="thing.html")
     made.title_from(namer(aggregate, getting))
 
     async def load_thing(queries: PageQueries) -> Context:
-        view = await queries.ask(query, queries.id(aggregate.id_name))  # type: ignore[arg-type]
+        view = await queries.show(query, queries.id(aggregate.id_name))  # type: ignore[arg-type]
         return {"aggregate": aggregate, "view": view, **thing_context(aggregate, view, queries)}
 
     made.region("thing", asks=[getting], template="thing/thing.html")(load_thing)
     return made
 
 
-def namer(aggregate: Aggregate[Any], getting: Operation) -> Any:
+def namer(aggregate: Aggregate, getting: Operation) -> Any:
     """Return the function that says what a page of this aggregate is about."""
 
     async def name(queries: PageQueries) -> str:
-        view = await queries.ask(getting.input, queries.id(aggregate.id_name))  # type: ignore[arg-type]
+        view = await queries.show(getting.input, queries.id(aggregate.id_name))  # type: ignore[arg-type]
         return str(view.get(name_field(aggregate) or "") or words_of(aggregate.label))
 
     return name
 
 
-def thing_context(aggregate: Aggregate[Any], view: Mapping[str, Any], queries: PageQueries) -> Context:
+def thing_context(aggregate: Aggregate, view: Shown, queries: PageQueries) -> Context:
     """Return what the page of a thing shows besides its fields: its name, state, verbs and history."""
     hidden = {aggregate.id_name, "id", name_field(aggregate), aggregate.axis}
     beside = {name for name in view if f"{name}_id" in view or f"{name.removesuffix('s')}_ids" in view}
@@ -162,7 +161,7 @@ def label_key(name: str) -> str:
     return name.removesuffix("_name") if name.endswith("_by_name") else name
 
 
-def history_page(aggregate: Aggregate[Any], getting: Operation) -> ConsolePage:
+def history_page(aggregate: Aggregate, getting: Operation) -> ConsolePage:
     """Declare the page of a thing's history: its events, and the state it had after any of them."""
     reading = history_of(aggregate)
     path = f"{aggregate.path}/{{{aggregate.id_name}}}/history"
@@ -173,13 +172,13 @@ def history_page(aggregate: Aggregate[Any], getting: Operation) -> ConsolePage:
 
     async def load_events(queries: PageQueries) -> Context:
         id = queries.id(aggregate.id_name)
-        answer = await queries.ask(reading.input, id, limit=SHOWN_EVENTS, cursor=queries.query.get("cursor"))  # type: ignore[arg-type]
+        answer = await queries.show(reading.input, id, limit=SHOWN_EVENTS, cursor=queries.query.get("cursor"))  # type: ignore[arg-type]
         items = answer["items"]
         chosen = queries.query.get("version", "")
         last = items[-1]["version"] if items else 0
         version = int(chosen) if chosen.isascii() and chosen.isdigit() and len(chosen) < 10 and int(chosen) else last
-        past = await queries.ask(getting.input, id, as_of_version=version)  # type: ignore[arg-type]
-        before = await queries.ask(getting.input, id, as_of_version=version - 1) if version > 1 else {}  # type: ignore[arg-type]
+        past = await queries.show(getting.input, id, as_of_version=version)  # type: ignore[arg-type]
+        before = await queries.show(getting.input, id, as_of_version=version - 1) if version > 1 else {}  # type: ignore[arg-type]
         changed = [name for name, value in past.items() if before.get(name) != value]
         return {
             "aggregate": aggregate,

@@ -3,16 +3,15 @@ decisions, logbook and debrief, its holds and adjustments, and what it was at an
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from markupsafe import Markup
 
 from baton.console.conduct_verbs import LOOKED_AT
-from baton.console.display import instant_of
 from baton.console.page import SECOND, Context, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.plots import NARROW, Series, line_plot
 from baton.console.units import load_units, other_units
 from baton.console.verbs import VerbButton, form_href, verbs_of
@@ -22,19 +21,23 @@ from baton.domain.conduct.views import GetProcedureConduct
 from baton.domain.data.dataset import ListDatasets
 from baton.domain.data.distribution import ListDistributions
 from baton.domain.data.preview import GetDatasetPreview
+from baton.domain.decision.decision import GetDecision
+from baton.domain.recipe.method import GetMethod
+from baton.domain.recipe.plan import GetPlan
 from baton.domain.run.logbooks import (
     AppendRunLogbookEntries,
+    Channel,
     ListRunChannels,
     ListRunLogbookEntries,
     ListRunObservations,
+    Observation,
     RunLogbookEntryKind,
 )
 from baton.domain.run.run import HELD, LIVE, RUNNING, Run, RunStatus
+from baton.domain.run.run_views import GetRun
 from baton.domain.shared.units import UnitError, convert
 from baton.domain.step.results import CONDUCT_LOST
 
-GetRun, GetRunHistory = query_named("get_run"), query_named("get_run_history")
-GetPlan, GetMethod, GetDecision = query_named("get_plan"), query_named("get_method"), query_named("get_decision")
 SHOWN_CHANNELS = 8
 PLOTTED_READINGS, MOST_READINGS = 640, 500  # of all channels together, and of one
 SHOWN_DATASETS, SHOWN_ENTRIES, SHOWN_DECISIONS = 8, 10, 6
@@ -56,16 +59,15 @@ run = page(
 
 @run.title_from
 async def load_name(queries: PageQueries) -> str:
-    view = await queries.ask(GetRun, queries.id("run_id"))
-    return str(view["name"])
+    return (await queries.ask(GetRun, queries.id("run_id"))).name
 
 
 @run.region("head", asks=[GetRun, GetRunConduct], watches=("Procedure",), every=SECOND)
 async def load_head(queries: PageQueries) -> Context:
     id = queries.id("run_id")
-    view, conducted = await queries.ask(GetRun, id), await queries.ask(GetRunConduct, id)
+    view, conducted = await queries.show(GetRun, id), await queries.show(GetRunConduct, id)
     current_id = conducted["current_procedure_id"]
-    current = await queries.find(GetProcedureConduct, current_id) if current_id else None
+    current = await queries.show_found(GetProcedureConduct, current_id) if current_id else None
     href = f"/console/runs/{id}"
     buttons = verbs_of(Run.aggregate, view, queries)
     failure = failure_of(conducted["result"] or {})
@@ -89,7 +91,7 @@ async def load_head(queries: PageQueries) -> Context:
     }
 
 
-def first_verbs(view: Mapping[str, Any], conducted: Mapping[str, Any], buttons: Sequence[VerbButton]) -> list[VerbButton]:
+def first_verbs(view: Shown, conducted: Shown, buttons: Sequence[VerbButton]) -> list[VerbButton]:
     """Return the buttons that the state of a run calls for; what conducts itself is not begun or completed by hand."""
     own = {"conduct_run", "complete_run"} if view["live_conduct_id"] is not None or not view["phases"] else set()
     if conducted["conduct_id"] is None:
@@ -99,7 +101,7 @@ def first_verbs(view: Mapping[str, Any], conducted: Mapping[str, Any], buttons: 
     return [by_name[name] for name in wanted]
 
 
-def phases_of(view: Mapping[str, Any], conducted: Mapping[str, Any]) -> list[dict[str, Any]]:
+def phases_of(view: Shown, conducted: Shown) -> list[dict[str, Any]]:
     """Return the phases of a run in the order in which they are conducted, each with its state and where it is."""
     order = {phase["procedure_id"]: place for place, phase in enumerate(conducted["phases"])}
     results = {one["procedure_id"]: one for one in (conducted["result"] or {}).get("phases", ())}
@@ -114,18 +116,18 @@ def phases_of(view: Mapping[str, Any], conducted: Mapping[str, Any]) -> list[dic
     ]
 
 
-def failure_of(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def failure_of(result: Shown) -> Shown | None:
     """Return what failed in a conduct; an abort that somebody asked for is no failure."""
-    failure: Mapping[str, Any] | None = result.get("failure")
+    failure: Shown | None = result.get("failure")
     return None if failure is None or failure["error_class"] == ABORTED.error_class else failure
 
 
 async def load_history(queries: PageQueries) -> list[dict[str, Any]]:
     """Return the events of the run, oldest first, as far as they are worth reading for a page."""
-    events: list[dict[str, Any]] = []
+    events: list[dict[str, object]] = []
     cursor = None
     for _ in range(HISTORY_PAGES):
-        answer = await queries.ask(GetRunHistory, queries.id("run_id"), limit=HISTORY_PAGE, cursor=cursor)
+        answer = await queries.show(Run.aggregate.history, queries.id("run_id"), limit=HISTORY_PAGE, cursor=cursor)
         events += answer["items"]
         cursor = answer["next_cursor"]
         if cursor is None:
@@ -136,22 +138,22 @@ async def load_history(queries: PageQueries) -> list[dict[str, Any]]:
 @run.region("readings", asks=[ListRunChannels, ListRunObservations], watches=("Run",), every=2.0)
 async def load_readings(queries: PageQueries) -> Context:
     id, wanted = queries.id("run_id"), queries.query.get("channel")
-    channels = [asdict(one) for one in (await queries.ask(ListRunChannels, id))["items"]]
-    shown = [one for one in channels if one["channel_name"] == wanted] if wanted else channels[:SHOWN_CHANNELS]
+    channels = (await queries.ask(ListRunChannels, id)).items
+    shown = [one for one in channels if one.channel_name == wanted] if wanted else channels[:SHOWN_CHANNELS]
     limit = min(MOST_READINGS, PLOTTED_READINGS // max(1, len(shown)))
     answers = await asyncio.gather(
         *(
-            queries.ask(ListRunObservations, id, channel_name=one["channel_name"], limit=limit, order="desc", include=None)
+            queries.ask(ListRunObservations, id, channel_name=one.channel_name, limit=limit, order="desc", include=None)
             for one in shown
         )
     )
-    if any(one["units"] for one in shown):
+    if any(one.units for one in shown):
         await load_units()
-    plots = [channel_plot(one, answer["items"], queries) for one, answer in zip(shown, answers, strict=True)]
-    names = {one["channel_name"] for one in shown}
+    plots = [channel_plot(one, answer.items, queries) for one, answer in zip(shown, answers, strict=True)]
+    names = {one.channel_name for one in shown}
     return {
         "plots": plots,
-        "others": [one for one in channels if one["channel_name"] not in names],
+        "others": [one for one in channels if one.channel_name not in names],
         "chosen": wanted,
         "kept": [(name, text) for name, text in queries.query.items() if name == "channel" or name.startswith(UNIT)],
         "href": f"/console/runs/{id}",
@@ -175,13 +177,13 @@ class ChannelPlot:
     refusal: str | None = None
 
 
-def channel_plot(channel: Mapping[str, Any], readings: Sequence[Mapping[str, Any]], queries: PageQueries) -> ChannelPlot:
+def channel_plot(channel: Channel, readings: Sequence[Observation], queries: PageQueries) -> ChannelPlot:
     """Return the plot of a channel's newest readings."""
-    name, declared = channel["channel_name"], channel["units"]
+    name, declared = channel.channel_name, channel.units
     field = f"{UNIT}{name}"
     unit, refusal = queries.query.get(field) or declared, None
-    points = [(seconds_of(one["sampled_at"]), float(one["value"])) for one in reversed(readings)]
-    latest = float(channel["latest_value"])
+    points = [(one.sampled_at.timestamp(), one.value) for one in reversed(readings)]
+    latest = channel.latest_value
     if unit != declared and declared is not None and unit is not None:
         try:
             points = [(at, convert(value, declared, unit)) for at, value in points]
@@ -195,30 +197,23 @@ def channel_plot(channel: Mapping[str, Any], readings: Sequence[Mapping[str, Any
         field=field,
         unit=unit,
         units=other_units(declared),
-        count=channel["count"],
+        count=channel.count,
         shown=len(points),
-        simulated=channel["simulated"],
+        simulated=channel.simulated,
         latest=latest,
-        sampled_at=channel["latest_sampled_at"],
+        sampled_at=channel.latest_sampled_at,
         plot=plot,
         refusal=refusal,
     )
 
 
-def seconds_of(at: str) -> float:
-    """Return a time in seconds since 1970."""
-    moment = instant_of(at)
-    assert isinstance(moment, datetime), "a reading says when it was taken"
-    return moment.timestamp()
-
-
 @run.region("parameters", asks=[GetRun], watches=("Plan", "Method"))
 async def load_parameters(queries: PageQueries) -> Context:
-    view = await queries.ask(GetRun, queries.id("run_id"))
-    plan = await queries.find(GetPlan, view["plan_id"])
-    method = None if plan is None else await queries.find(GetMethod, plan["method_id"])
+    view = await queries.show(GetRun, queries.id("run_id"))
+    plan = await queries.show_found(GetPlan, view["plan_id"])
+    method = None if plan is None else await queries.show_found(GetMethod, plan["method_id"])
     properties = ((method or {}).get("parameters_schema") or {}).get("properties", {})
-    history = await load_history(queries) if view["adjustment_count"] and queries.may(GetRunHistory) else []
+    history = await load_history(queries) if view["adjustment_count"] and queries.may(Run.aggregate.history) else []
     adjusted = {name: event for event in history if event["event_type"] == "RunAdjusted" for name in patch_of(event)}
     rows = [
         {
@@ -234,15 +229,15 @@ async def load_parameters(queries: PageQueries) -> Context:
     return {"rows": rows, "view": view, "plan_known": plan is not None}
 
 
-def patch_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
+def patch_of(event: Shown) -> Shown:
     """Return what an adjustment changed."""
-    patch: Mapping[str, Any] = event["payload"]["parameters_patch"]
+    patch: Shown = event["payload"]["parameters_patch"]
     return patch
 
 
-@run.region("story", asks=[GetRun, GetRunHistory])
+@run.region("story", asks=[GetRun, Run.aggregate.history])
 async def load_story(queries: PageQueries) -> Context:
-    view, events = await queries.ask(GetRun, queries.id("run_id")), await load_history(queries)
+    view, events = await queries.show(GetRun, queries.id("run_id")), await load_history(queries)
     started = next((one for one in events if one["event_type"] == "RunStarted"), None)
     return {
         "holds": holds_in(events),
@@ -254,9 +249,9 @@ async def load_story(queries: PageQueries) -> Context:
     }
 
 
-def holds_in(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def holds_in(events: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
     """Return the holds of a run, the latest first, each with what ended it."""
-    holds: list[dict[str, Any]] = []
+    holds: list[dict[str, object]] = []
     for event in events:
         if event["event_type"] == "RunHeld":
             holds.append({"held": event, "resumed": None})
@@ -268,7 +263,7 @@ def holds_in(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 @run.region("data", asks=[ListDatasets], watches=("Dataset", "Distribution"))
 async def load_data(queries: PageQueries) -> Context:
     id = queries.id("run_id")
-    answer = await queries.ask(ListDatasets, producing_run_id=id, limit=SHOWN_DATASETS, order="desc")
+    answer = await queries.show(ListDatasets, producing_run_id=id, limit=SHOWN_DATASETS, order="desc")
     items = answer["items"]
     copies = await asyncio.gather(*(load_copies(queries, item["dataset_id"]) for item in items))
     return {
@@ -279,19 +274,19 @@ async def load_data(queries: PageQueries) -> Context:
     }
 
 
-async def load_copies(queries: PageQueries, dataset_id: str) -> list[dict[str, Any]] | None:
+async def load_copies(queries: PageQueries, dataset_id: str) -> list[dict[str, object]] | None:
     """Return the copies of a dataset; None where the person may not see them."""
-    answer = await queries.ask_if_permitted(ListDistributions, dataset_id=dataset_id, limit=5)
+    answer = await queries.show_if_permitted(ListDistributions, dataset_id=dataset_id, limit=5)
     return None if answer is None else list(answer["items"])
 
 
 @run.region("logbook", asks=[ListRunLogbookEntries], every=5.0)
 async def load_logbook(queries: PageQueries) -> Context:
     id = queries.id("run_id")
-    debriefs = await queries.ask(
+    debriefs = await queries.show(
         ListRunLogbookEntries, id, entry_kind=RunLogbookEntryKind.DEBRIEF.value, limit=1, order="desc"
     )
-    notes = await queries.ask(
+    notes = await queries.show(
         ListRunLogbookEntries,
         id,
         entry_kind=RunLogbookEntryKind.NOTE.value,
@@ -309,16 +304,16 @@ async def load_logbook(queries: PageQueries) -> Context:
     }
 
 
-@run.region("decisions", asks=[GetRunHistory, ListRunLogbookEntries, GetDecision], watches=("Decision",))
+@run.region("decisions", asks=[Run.aggregate.history, ListRunLogbookEntries, GetDecision], watches=("Decision",))
 async def load_decisions(queries: PageQueries) -> Context:
     id = queries.id("run_id")
     events = await load_history(queries)
-    debriefs = await queries.ask(
+    debriefs = await queries.show(
         ListRunLogbookEntries, id, entry_kind=RunLogbookEntryKind.DEBRIEF.value, limit=SHOWN_DECISIONS, order="desc"
     )
     followed = {one["payload"].get("decided_by_decision_id"): one["event_type"] for one in events}
     followed |= {one["decision_id"]: None for one in debriefs["items"]}
     ids = [one for one in followed if one][-SHOWN_DECISIONS:]
-    found = await asyncio.gather(*(queries.find(GetDecision, one) for one in ids))
+    found = await asyncio.gather(*(queries.show_found(GetDecision, one) for one in ids))
     decisions = [{**one, "led_to": followed[one["id"]]} for one in found if one is not None]
     return {"decisions": sorted(decisions, key=lambda one: str(one["decided_at"]), reverse=True)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from baton.console.display import instant_of, words_of
 from baton.console.page import Context, MenuGroup, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import VerbButton, creations_of, verbs_of
 from baton.domain.access.actor import ActorKind
 from baton.domain.enclosure.enclosure import Enclosure, EnclosureLifecycle, GetEnclosure, ListEnclosures
@@ -19,7 +19,6 @@ from baton.domain.safety.clearance_views import GetClearance, ListClearances
 from baton.domain.supply.supply import GetSupply, ListSupplies, Supply, SupplyStatus
 from baton.domain.views.beamline_now import ENDS_SOON
 
-GET_HISTORY = query_named("get_clearance_history")
 ON_THEIR_WAY = (ClearanceStatus.UNDER_REVIEW, ClearanceStatus.SUBMITTED, ClearanceStatus.APPROVED)
 NEXT_STEPS = {
     ClearanceStatus.DEFINED: "A draft. It covers nothing; hand it in when it is complete.",
@@ -48,7 +47,7 @@ form = page(
 )
 
 
-def verbs_of_people(aggregate: Aggregate[Any], view: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def verbs_of_people(aggregate: Aggregate, view: Shown, queries: PageQueries) -> list[VerbButton]:
     """Return the verbs of a thing; those that only machines give say so."""
     buttons = verbs_of(aggregate, view, queries)
     return sorted(
@@ -70,8 +69,8 @@ def machine_only(button: VerbButton) -> str:
 
 @safety.region("hutches", asks=[ListEnclosures], every=5.0)
 async def load_hutches(queries: PageQueries) -> Context:
-    listed = await queries.ask(ListEnclosures, lifecycle=EnclosureLifecycle.ACTIVE, limit=MOST_TILES)
-    views = await asyncio.gather(*(queries.find(GetEnclosure, one["enclosure_id"]) for one in listed["items"]))
+    listed = await queries.show(ListEnclosures, lifecycle=EnclosureLifecycle.ACTIVE, limit=MOST_TILES)
+    views = await asyncio.gather(*(queries.show_found(GetEnclosure, one["enclosure_id"]) for one in listed["items"]))
     hutches = [
         {
             **item,
@@ -84,7 +83,7 @@ async def load_hutches(queries: PageQueries) -> Context:
     return {"hutches": hutches, "more": listed["next_cursor"], "creations": creations_of(Enclosure.aggregate, queries)}
 
 
-def is_fresh(contacted_at: Any, queries: PageQueries, *, monitored: bool) -> bool:
+def is_fresh(contacted_at: object, queries: PageQueries, *, monitored: bool) -> bool:
     """Return whether an observation is recent enough to work by."""
     at, rules = instant_of(contacted_at), queries.rules
     seconds = rules.monitored_seconds if monitored else rules.observation_seconds
@@ -93,9 +92,9 @@ def is_fresh(contacted_at: Any, queries: PageQueries, *, monitored: bool) -> boo
 
 @safety.region("supplies", asks=[ListSupplies], every=10.0)
 async def load_supplies(queries: PageQueries) -> Context:
-    listed = await queries.ask(ListSupplies, limit=MOST_TILES)
+    listed = await queries.show(ListSupplies, limit=MOST_TILES)
     items = [one for one in listed["items"] if one["status"] != SupplyStatus.DECOMMISSIONED]
-    views = await asyncio.gather(*(queries.find(GetSupply, one["supply_id"]) for one in items))
+    views = await asyncio.gather(*(queries.show_found(GetSupply, one["supply_id"]) for one in items))
     supplies = [
         {
             **item,
@@ -118,15 +117,17 @@ async def load_review(queries: PageQueries) -> Context:
     return {"forms": forms, "more": more, "four_eyes": queries.rules.four_eyes}
 
 
-async def forms_of_status(queries: PageQueries, status: ClearanceStatus, **fields: Any) -> Any:
+async def forms_of_status(queries: PageQueries, status: ClearanceStatus, **fields: object) -> Shown:
     """Return the newest forms of a status."""
-    return await queries.ask(ListClearances, status=status, order="desc", **{"limit": MOST_FORMS, **fields})
+    return await queries.show(ListClearances, status=status, order="desc", **{"limit": MOST_FORMS, **fields})
 
 
-async def describe_form(queries: PageQueries, clearance_id: str, listed: Mapping[str, Any] | None = None) -> dict[str, Any]:
+async def describe_form(
+    queries: PageQueries, clearance_id: str, listed: Mapping[str, object] | None = None
+) -> dict[str, Any]:
     """Return a form with its hazards in words, who registered it, what it waits for, and its verbs."""
     view, past = await asyncio.gather(
-        queries.ask(GetClearance, clearance_id), queries.find(GET_HISTORY, clearance_id, limit=1)
+        queries.show(GetClearance, clearance_id), queries.show_found(Clearance.aggregate.history, clearance_id, limit=1)
     )
     first = past["items"][0] if past and past["items"] else None
     return {
@@ -143,19 +144,19 @@ async def describe_form(queries: PageQueries, clearance_id: str, listed: Mapping
     }
 
 
-def with_next_step(button: VerbButton, form: Mapping[str, Any]) -> VerbButton:
+def with_next_step(button: VerbButton, form: Shown) -> VerbButton:
     """Return the verb of a review step with the number of the next one."""
     if button.operation is not AppendClearanceReviewStep.operation:
         return button
     return replace(button, href=f"{button.href}&step_index={len(form['review_steps'])}")
 
 
-def describe_hazards(declaration: Mapping[str, Any]) -> dict[str, Any]:
+def describe_hazards(declaration: Shown) -> dict[str, Any]:
     """Return a declaration with each rating in the words of its scheme."""
     return {**declaration, "ratings": [describe_rating(one) for one in declaration["classifications"]]}
 
 
-def describe_rating(rating: Mapping[str, Any]) -> str:
+def describe_rating(rating: Shown) -> str:
     """Return a rating in the words of its scheme."""
     match rating["kind"]:
         case "NFPA704":
@@ -171,7 +172,7 @@ def describe_rating(rating: Mapping[str, Any]) -> str:
             return f"{rating['scheme']} {rating['code']}{severity}"
 
 
-def validity_of(form: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def validity_of(form: Mapping[str, object], now: datetime) -> dict[str, Any]:
     """Return whether a form in force counts now, and whether it ends soon."""
     begins, ends = instant_of(form["valid_from"]), instant_of(form["valid_until"])
     active = form["status"] == ClearanceStatus.ACTIVE
@@ -207,7 +208,7 @@ async def load_drafts(queries: PageQueries) -> Context:
 @form.title_from
 async def name_form(queries: PageQueries) -> str:
     """Return the title of the form."""
-    return str((await queries.ask(GetClearance, queries.id("clearance_id")))["title"])
+    return (await queries.ask(GetClearance, queries.id("clearance_id"))).title
 
 
 @form.region("form", asks=[GetClearance], every=30.0)

@@ -29,15 +29,17 @@ from baton.console.launch_context import (
 )
 from baton.console.launch_form import GivenLaunch, read_launch
 from baton.console.page import ConsolePage, Context, MenuGroup, handles, page
-from baton.console.page_queries import PageQueries, query_named
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.queueing import CHOOSE, CHOSEN, GONE, ITEM, QUEUE, load_item, queue_launch
 from baton.console.rendering import html_response
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
 from baton.domain.kernel import Query
 from baton.domain.procedure.procedure import ListProcedures
+from baton.domain.recipe.capability import GetCapability
 from baton.domain.recipe.lifecycle import DEPRECATED
-from baton.domain.recipe.plan import ListPlans
+from baton.domain.recipe.method import GetMethod
+from baton.domain.recipe.plan import GetPlan, ListPlans
 from baton.domain.recipe.recipe import GetRecipe, ListRecipes
 from baton.domain.run.run import ListRuns
 from baton.domain.start.run_start import PreflightRun
@@ -46,7 +48,6 @@ LISTED, MOST_RECIPES = 25, 100
 MOST_PAGES = 4  # of a list that are read for something that may still be used
 DO, KEY = "_do", "_key"
 NO_LONGER = DEPRECATED.value
-GET_PLAN, GET_METHOD, GET_CAPABILITY = map(query_named, ("get_plan", "get_method", "get_capability"))
 GATED = ("Asset", "Campaign", "Caution", "Clearance", "Enclosure", "Method", "Plan", "Recipe", "Subject", "Supply")
 """The streams whose events may open or close a gate of a start."""
 
@@ -71,7 +72,7 @@ async def load_current(queries: PageQueries, listing: type[Query], cursor: str |
     """Load plans or recipes that may still be used, newest first, and where the list goes on."""
     items: list[Row] = []
     for _ in range(MOST_PAGES):
-        answer = await queries.ask(
+        answer = await queries.show(
             listing, limit=LISTED, order="desc", cursor=cursor or None, q=queries.query.get("q") or None
         )
         items, cursor = [one for one in answer["items"] if one["status"] != NO_LONGER], answer["next_cursor"]
@@ -82,12 +83,12 @@ async def load_current(queries: PageQueries, listing: type[Query], cursor: str |
 
 @plan_page.title_from
 async def name_plan(queries: PageQueries) -> str:
-    return str((await queries.ask(GET_PLAN, queries.id("plan_id")))["name"])
+    return (await queries.ask(GetPlan, queries.id("plan_id"))).name
 
 
 @recipe_page.title_from
 async def name_recipe(queries: PageQueries) -> str:
-    return str((await read_recipe(queries))["name"])
+    return (await queries.ask(GetRecipe, queries.id("recipe_id"), include=None)).name
 
 
 @plan_page.region("recent", asks=[ListRuns], watches=GATED, every=5.0, template="start/runs.html")
@@ -95,44 +96,46 @@ async def load_runs(queries: PageQueries) -> Context:
     """Load the last runs of the plan and the closed gates: when these change, the typed values are judged again. A page
     that is just being made has been judged already."""
     plan_id = str(queries.id("plan_id"))
-    asked = None if queries.recorded else await queries.ask_if_permitted(PreflightRun, plan_id=plan_id, name="May it start?")
+    asked = (
+        None if queries.recorded else await queries.show_if_permitted(PreflightRun, plan_id=plan_id, name="May it start?")
+    )
     gates = [f"{one['gate']}:{one['reason']}" for one in asked["gates"] if not one["passed"]] if asked else []
     cautions = [one["caution_id"] for one in asked["acknowledged_cautions"]] if asked else []
     return {"runs": await recent_runs(queries, plan_id), "plan_id": plan_id, "mark": " ".join((*gates, *cautions))}
 
 
-@recipe_page.region("recent", asks=[ListProcedures, GetRecipe, GET_CAPABILITY], template="start/procedures.html")
+@recipe_page.region("recent", asks=[ListProcedures, GetRecipe, GetCapability], template="start/procedures.html")
 async def load_procedures(queries: PageQueries) -> Context:
     return {"procedures": await procedures_of(queries, await load_recipe(queries))}
 
 
 async def load_plan(queries: PageQueries) -> PlanLaunch:
     """Return the plan that the address names, with its method and its recipes."""
-    plan = await queries.ask(GET_PLAN, queries.id("plan_id"))
-    method = await queries.ask(GET_METHOD, plan["method_id"])
-    recipes = await queries.ask(ListRecipes, capability_id=method["capability_id"], limit=MOST_RECIPES)
+    plan = await queries.show(GetPlan, queries.id("plan_id"))
+    method = await queries.show(GetMethod, plan["method_id"])
+    recipes = await queries.show(ListRecipes, capability_id=method["capability_id"], limit=MOST_RECIPES)
     return PlanLaunch(plan, method, tuple(one for one in recipes["items"] if one["status"] != NO_LONGER))
 
 
-async def read_recipe(queries: PageQueries) -> Any:
+async def read_recipe(queries: PageQueries) -> Shown:
     """Return the recipe that the address names. Its steps may be very many, and are not searched for names."""
-    return await queries.ask(GetRecipe, queries.id("recipe_id"), include=None)
+    return await queries.show(GetRecipe, queries.id("recipe_id"), include=None)
 
 
 async def load_recipe(queries: PageQueries) -> RecipeLaunch:
     """Return the recipe that the address names, with its capability."""
     recipe = await read_recipe(queries)
-    return RecipeLaunch(recipe, await queries.ask(GET_CAPABILITY, recipe["capability_id"]))
+    return RecipeLaunch(recipe, await queries.show(GetCapability, recipe["capability_id"]))
 
 
-@plan_page.loads(asks=[GET_PLAN, GET_METHOD, ListRecipes])
+@plan_page.loads(asks=[GetPlan, GetMethod, ListRecipes])
 async def load_plan_form(queries: PageQueries) -> Context:
     plan_id = str(queries.id("plan_id"))
     launch, _ = await asyncio.gather(load_plan(queries), load_last_run(queries, plan_id))
     return await plan_context(queries, launch, await plan_as_before(queries, launch))
 
 
-@recipe_page.loads(asks=[GetRecipe, GET_CAPABILITY])
+@recipe_page.loads(asks=[GetRecipe, GetCapability])
 async def load_recipe_form(queries: PageQueries) -> Context:
     launch = await load_recipe(queries)
     return await recipe_context(queries, launch, await recipe_as_before(queries, launch))
@@ -247,7 +250,7 @@ class LaunchAnswer:
         launch: Launchable,
         given: GivenLaunch,
         typed: Mapping[str, str],
-        judged: Mapping[str, Any],
+        judged: Mapping[str, object],
         status: int = 200,
     ) -> Response:
         """Return the judgement: to a script as the part of the page that shows it, otherwise within the page."""

@@ -7,7 +7,7 @@ from typing import Any
 from baton.console.conduct_verbs import LOOKED_AT
 from baton.console.display import LOOK, SIGNS, STOP, words_of
 from baton.console.page import Context, MenuGroup, frame_region, page
-from baton.console.page_queries import PageQueries
+from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import VerbButton, form_href, verb_button
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
@@ -64,7 +64,7 @@ async def load_attention(queries: PageQueries) -> Context:
 
 async def count_waiting(queries: PageQueries, kinds: tuple[WaitingKind, ...]) -> Context:
     """Return how much of these kinds waits, as far as it is counted."""
-    page = await queries.ask_if_permitted(ListWaiting, kind=kinds, limit=COUNTED)
+    page = await queries.show_if_permitted(ListWaiting, kind=kinds, limit=COUNTED)
     return {"count": 0 if page is None else len(page["items"]), "more": page is not None and page["next_cursor"] is not None}
 
 
@@ -72,7 +72,7 @@ async def count_waiting(queries: PageQueries, kinds: tuple[WaitingKind, ...]) ->
 async def load_items(queries: PageQueries) -> Context:
     kind = queries.query.get("kind")
     wanted = (WaitingKind(kind),) if kind in SHARED else SHARED
-    page = await queries.ask(
+    page = await queries.show(
         ListWaiting, kind=wanted, cursor=queries.query.get("cursor"), asset_id=queries.query.get("beamline") or None
     )
     items = [
@@ -83,20 +83,20 @@ async def load_items(queries: PageQueries) -> Context:
     return {"items": items, "next_cursor": page["next_cursor"], "kinds": kinds, "kind": kind}
 
 
-def wrong_first(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def wrong_first(items: Iterable[Mapping[str, object]]) -> list[dict[str, Any]]:
     """Return things that wait with how they look; what went wrong comes first, each in the order it came."""
     looks = [(item, STOP if item["kind"] in WRONG else LOOK) for item in items]
     shown = [{**item, "look": look, "sign": SIGNS[look]} for item, look in looks]
     return sorted(shown, key=lambda item: item["look"] != STOP)
 
 
-def resolving_verbs(item: Mapping[str, Any], queries: PageQueries) -> list[VerbButton]:
+def resolving_verbs(item: Shown, queries: PageQueries) -> list[VerbButton]:
     """Return the buttons of the commands that resolve something that waits, filled in as far as is known."""
     found = [(REGISTRY.operations[one["name"]], one["arguments"]) for one in item["commands"]]
     return [filled_button(operation, arguments, queries) for operation, arguments in found if operation.kind == "command"]
 
 
-def filled_button(operation: Operation, arguments: Mapping[str, Any], queries: PageQueries) -> VerbButton:
+def filled_button(operation: Operation, arguments: Shown, queries: PageQueries) -> VerbButton:
     """Return the button of a command whose form is filled in with arguments; those that are lists are chosen there."""
     fields = {name: value for name, value in arguments.items() if not isinstance(value, list)}
     if operation is AppendRunLogbookEntries.operation:

@@ -144,6 +144,7 @@ class RegisterActor(ProfileFields, Creation):
     """Make a person or a machine account known to the service."""
 
     kind: ActorKind = ActorKind.HUMAN
+    """Whether it is a person (human) or a machine account (service_account)."""
 
     def decide(self, call: Call) -> Outcome:
         if self.kind is ActorKind.AGENT:
@@ -223,6 +224,9 @@ class PastActorView(Value):
     id: UUID
     kind: ActorKind
     active: bool
+    """Whether the actor may call."""
+    actor_id: UUID
+    created_at: datetime
 
 
 class ActorView(PastActorView):
@@ -232,15 +236,15 @@ class ActorView(PastActorView):
 
 
 @actor.query(get="/{actor_id}", returns=ActorView | PastActorView)
-class GetActor(kernel.TimeTravel):
+class GetActor(kernel.TimeTravel[PastActorView]):
     """One actor, folded from its stream, with the name its profile has now."""
 
     def answer(self, actor: Actor, call: Call) -> Reads[PastActorView]:
+        shown = kernel.values_of(actor, PastActorView)
         if self.travels:
-            return PastActorView(id=actor.id, kind=actor.kind, active=actor.active)
+            return PastActorView(**shown)
         profile = yield from record_of(ActorProfile, actor_id=actor.id)
-        name = profile.name if profile else DELETED_USER
-        return ActorView(id=actor.id, name=name, kind=actor.kind, active=actor.active)
+        return ActorView(**shown, name=profile.name if profile else DELETED_USER)
 
 
 class BindingView(Value):
@@ -248,6 +252,7 @@ class BindingView(Value):
 
     issuer: str
     subject: str
+    """The `sub` claim of the tokens that act as the actor."""
 
 
 class ActorProfileView(Value):
@@ -261,12 +266,13 @@ class ActorProfileView(Value):
     external_id: str | None
     external_id_scheme: str | None
     subject_bindings: tuple[BindingView, ...]
+    """The token subjects that act as the actor."""
     created_at: datetime | None
     updated_at: datetime | None
 
 
 @actor.query(get="/{actor_id}/profile", returns=ActorProfileView)
-class GetActorProfile(kernel.Query):
+class GetActorProfile(kernel.Query[ActorProfileView]):
     """The personal data kept about an actor; a forgotten profile shows as deleted."""
 
     def answer(self, actor: Actor, call: Call) -> Reads[ActorProfileView]:
@@ -288,13 +294,21 @@ class ActorRow(Value):
     created_at: datetime
 
 
-@actor.listing(Summary.from_state(actor, "kind status created_at"), returns=ActorRow, refuses=[UnauthorizedError])
-class ListActors(NamedListQuery):
+class ActorSummary(Summary):
+    actor_id: UUID
+    kind: ActorKind
+    status: ActorStatus
+    created_at: datetime
+
+
+@actor.listing(ActorSummary, returns=ActorRow, refuses=[UnauthorizedError])
+class ListActors(NamedListQuery[ActorRow]):
     """Actors in order of registration, with the names their profiles have now; to look for a name takes `GetActor`."""
 
     status: ActorStatus | None = None
     kind: tuple[ActorKind, ...] = ()
     actor_id: Annotated[tuple[UUID, ...], Field(max_length=100)] = ()
+    """Only these actors."""
 
     @classmethod
     def name_column(cls) -> str:

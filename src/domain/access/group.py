@@ -3,6 +3,7 @@ the token of each call; nothing of it is stored, so that who loses it at the ide
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, assert_never
 from uuid import UUID
@@ -49,7 +50,9 @@ class GroupClaim(Value):
 
     issuer: ClaimText
     path: ClaimText
+    """The name of the claim in the token; names with dots between them where claims hold others."""
     value: ClaimText
+    """What the token must have there, by itself or in a list."""
 
     def is_in(self, claims: TokenClaims | None) -> bool:
         """Return whether a token says so."""
@@ -59,7 +62,7 @@ class GroupClaim(Value):
         return self.value in found if isinstance(found, list) else found == self.value
 
 
-def value_at(content: Any, path: str) -> Any:
+def value_at(content: object, path: str) -> object:
     """Return what stands at a path; a name that has dots itself is found too. None where there is nothing."""
     if not isinstance(content, Mapping):
         return None
@@ -77,6 +80,7 @@ class Group(State):
     name: str
     claim: GroupClaim | None = None
     member_ids: IdSet = frozenset()
+    """The actors who are listed as members."""
     status: GroupStatus = ACTIVE
 
     def has(self, principal_id: UUID, claims: TokenClaims | None) -> bool:
@@ -182,11 +186,18 @@ class RenameGroup(Verb[Group]):
         return [] if self.name == group.name else [GroupRenamed(name=self.name)]
 
 
-group.get("id", "name", "claim", "member_ids", "status")
+GetGroup = group.get("id", "name", "claim", "member_ids", "status")
 
 
-@group.listing(Summary.from_state(group, "name status created_at"))
-class ListGroups(NamedListQuery):
+class GroupSummary(Summary):
+    group_id: UUID
+    name: str
+    status: GroupStatus
+    created_at: datetime
+
+
+@group.listing(GroupSummary)
+class ListGroups(NamedListQuery[GroupSummary]):
     """Groups in order of definition."""
 
     status: GroupStatus | None = None

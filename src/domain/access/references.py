@@ -20,6 +20,7 @@ SCALARS = frozenset({str, int, float, bool, type(None)})
 Acts = Mapping[str, tuple[type[Event], ...]]  # Events by what was done: started, held, ended.
 
 
+@dataclass(frozen=True, kw_only=True)
 class ActsByTurns(FurtherView):
     """When work was last held and resumed, and ended, and by whom."""
 
@@ -45,7 +46,7 @@ class Reference(Value):
 class Mention:
     """A key of plain data that refers to things with names, and the key that their names go under."""
 
-    aggregate: Aggregate[Any]
+    aggregate: Aggregate
     ids: tuple[UUID, ...]
     member: str
     single: bool
@@ -58,7 +59,7 @@ class Mention:
         return found[0] if self.single else found
 
 
-def include_names(data: Any, owner: Aggregate[Any] | None) -> Reads[Any]:
+def include_names(data: Any, owner: Aggregate | None) -> Reads[Any]:
     """Return plain data with the names of all that it refers to; `owner` is the aggregate that it is about."""
     mentions: list[tuple[Mention, dict[str, Any]]] = []
     named = copy_noting(data, owner, mentions)
@@ -75,7 +76,7 @@ def include_names(data: Any, owner: Aggregate[Any] | None) -> Reads[Any]:
     return named
 
 
-def copy_noting(data: Any, owner: Aggregate[Any] | None, mentions: list[tuple[Mention, dict[str, Any]]]) -> Any:
+def copy_noting(data: Any, owner: Aggregate | None, mentions: list[tuple[Mention, dict[str, Any]]]) -> Any:
     """Return a copy of plain data, and note every mention in it, however deep, with the object that its names go into."""
     if type(data) in SCALARS:
         return data
@@ -89,7 +90,7 @@ def copy_noting(data: Any, owner: Aggregate[Any] | None, mentions: list[tuple[Me
     return data
 
 
-def mentions_of(data: Mapping[str, Any], owner: Aggregate[Any] | None) -> Iterator[Mention]:
+def mentions_of(data: Mapping[str, Any], owner: Aggregate | None) -> Iterator[Mention]:
     """Yield the mentions among the keys of one object: not of the thing itself, and none that has its name there already."""
     for key, value in data.items():
         member = name_member(key)
@@ -101,19 +102,19 @@ def mentions_of(data: Mapping[str, Any], owner: Aggregate[Any] | None) -> Iterat
             yield Mention(aggregate, ids, member, not isinstance(value, list | tuple))
 
 
-def referred_kind(data: Mapping[str, Any], key: str, owner: Aggregate[Any] | None) -> Aggregate[Any] | None:
+def referred_kind(data: Mapping[str, Any], key: str, owner: Aggregate | None) -> Aggregate | None:
     """Return what a key of an object refers to; a kind beside it, as in `target_kind` and `target_id`, says it too."""
     kind = data.get({"id": "kind", "stream_id": "stream_type"}.get(key, f"{key.removesuffix('_id')}_kind"))
     told = REGISTRY.aggregates.get(kind) if isinstance(kind, str) else None
     return told or referred_aggregate(key, owner)
 
 
-def owner_within(data: Mapping[str, Any], owner: Aggregate[Any] | None) -> Aggregate[Any] | None:
+def owner_within(data: Mapping[str, Any], owner: Aggregate | None) -> Aggregate | None:
     """Return what the parts of an object are about: those of an event are about its stream."""
     return REGISTRY.aggregates.get(str(data["stream_type"])) if "stream_type" in data else owner
 
 
-def ids_in(value: Any) -> tuple[UUID, ...] | None:
+def ids_in(value: object) -> tuple[UUID, ...] | None:
     """Return the id, or the ids, that a value holds; None where it holds anything else."""
     try:
         return tuple(map(to_id, value)) if isinstance(value, list | tuple) else (to_id(value),)
@@ -121,12 +122,12 @@ def ids_in(value: Any) -> tuple[UUID, ...] | None:
         return None
 
 
-def to_id(value: Any) -> UUID:
+def to_id(value: object) -> UUID:
     """Return an id as plain data holds it."""
     return value if isinstance(value, UUID) else UUID(value) if isinstance(value, str) else UUID("")
 
 
-def names_under(aggregate: Aggregate[Any], ids: Iterable[UUID], permitted: frozenset[str]) -> Reads[dict[UUID, str | None]]:
+def names_under(aggregate: Aggregate, ids: Iterable[UUID], permitted: frozenset[str]) -> Reads[dict[UUID, str | None]]:
     """Return the names of these things, as far as the caller may get them: from the list, and what is too new for that from
     its stream."""
     wanted = tuple(sorted(ids))
@@ -144,7 +145,7 @@ def names_under(aggregate: Aggregate[Any], ids: Iterable[UUID], permitted: froze
     return listed | {id: getattr(state, name_column) for id, state in states.items()}
 
 
-def reference_to(aggregate: Aggregate[Any], id: UUID | None) -> Reads[Reference | None]:
+def reference_to(aggregate: Aggregate, id: UUID | None) -> Reads[Reference | None]:
     """Return a thing by its id and name, where there is one."""
     if id is None:
         return None
@@ -165,7 +166,7 @@ def acts_of(query: TimeTravel, id: UUID, once: Acts, by_turns: Acts) -> Reads[di
     latest = {kinds[type(event)]: event for event in reversed(found)}
     appearances = {kind: (event.caller_id, event.caller_surface_id) for kind, event in latest.items()}
     names = yield from names_of(appearances.values())
-    acts: dict[str, Any] = {}
+    acts: dict[str, object] = {}
     for kind in dict.fromkeys(kinds.values()):
         event, who = latest.get(kind), appearances.get(kind)
         acts[f"{kind}_at"] = event and event.occurred_at

@@ -4,7 +4,7 @@ The record runs nothing: workflows read it before they act. Budgets are for the 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, assert_never
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -75,11 +75,13 @@ class Agent(State):
     budget: Budget | None = None
     status: AgentStatus = DEFINED
     suspension_reason: FreeText | None = None
+    """Why the agent was taken out of service."""
     suspended_at: datetime | None = None
     suspended_by: UUID | None = None
     resumed_at: datetime | None = None
     resumed_by: UUID | None = None
     deprecation_reason: FreeText | None = None
+    """Why it was taken out of service for good."""
     defined_at: datetime
     versioned_at: datetime | None = None
     deprecated_at: datetime | None = None
@@ -213,9 +215,12 @@ class DefineAgent(JudgedCreation[bool]):
     """Make an agent known, and with it the actor of the same id that it acts as."""
 
     kind: Annotated[str, agent.text("kind", 100)]
+    """What kind of agent it is, in a word."""
     name: Annotated[str, agent.text("name", 100, personal=True)]
     version: Annotated[str, agent.text("version", 50)]
+    """The version of the agent's software."""
     model_ref: ModelRef
+    """The language model that the agent asks."""
     description: Annotated[str, agent.text("description", 2000, personal=True)] | None = None
     canonical_uri: Annotated[str, Text(2000, InvalidAgentCanonicalUriError, "canonical address")] | None = None
     prompt_template_id: UUID | None = None
@@ -331,25 +336,39 @@ class UpdateAgentBudget(Verb[Agent]):
         return [AgentBudgetUpdated(**dict(self))]
 
 
-class AgentSpending(FurtherView):
-    """What an agent's own model calls have taken in this calendar month and on this day, in UTC; its past has none."""
+@dataclass(frozen=True, kw_only=True)
+class AgentView(FurtherView, Agent):
+    """An agent with what its model calls have taken in this calendar month and on this day, in UTC; its past has none."""
 
     cost_in_month: Cost | None
+    """What its own model calls have cost in this calendar month (UTC), in US dollars."""
     tokens_on_day: int | None
+    """Number of tokens that its own model calls have used on this calendar day (UTC)."""
 
     @classmethod
-    def load(cls, query: TimeTravel, state: Agent) -> Reads[dict[str, Any]]:
+    def load(cls, query: TimeTravel[Self], state: Agent) -> Reads[Self]:
         if query.travels:
-            return dict.fromkeys(cls.model_fields)
+            return cls.of(state, cost_in_month=None, tokens_on_day=None)
         spent = yield from ask(AgentPort.spent_amounts, state.id)
-        return {"cost_in_month": spent.cost_in_month, "tokens_on_day": spent.tokens_on_day}
+        return cls.of(state, cost_in_month=spent.cost_in_month, tokens_on_day=spent.tokens_on_day)
 
 
-agent.get(also=AgentSpending)
+GetAgent = agent.get(view=AgentView)
 
 
-@agent.listing(Summary.from_state(agent, "kind name version status created_at versioned_at deprecated_at", marked=True))
-class ListAgents(NamedListQuery):
+class AgentSummary(Summary):
+    agent_id: UUID
+    kind: str
+    name: FreeText
+    version: str
+    status: AgentStatus
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
+
+
+@agent.listing(AgentSummary)
+class ListAgents(NamedListQuery[AgentSummary]):
     """Agents in the order they were defined."""
 
     kind: Annotated[str, Field(min_length=1, max_length=100)] | None = None

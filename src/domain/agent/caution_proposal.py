@@ -96,7 +96,7 @@ def caution_facts(caution: Caution) -> dict[str, Any]:
     }
 
 
-def conclude_draft(answer: Mapping[str, Any], material: Material) -> Conclusion:
+def conclude_draft(answer: Mapping[str, object], material: Material) -> Conclusion:
     """Return the conclusion of a model's answer; refuse one that breaks a rule."""
     draft = DraftAnswer.model_validate(dict(answer))
     inputs = {}
@@ -159,7 +159,7 @@ def caution_id_of(proposal: Decision) -> UUID:
     return derived_uuid7(int(proposal.decided_at.timestamp() * 1000), str(proposal.id), "caution:0")
 
 
-def raw_proposal(inputs: Mapping[str, Any] | None) -> Any:
+def raw_proposal(inputs: Mapping[str, object] | None) -> Any:
     """Return what a decision proposes, as it was written, or None."""
     return (inputs or {}).get("proposed_caution")
 
@@ -182,7 +182,7 @@ def proposed_caution(proposal: Decision) -> tuple[RegisterCaution, UUID | None]:
     return note, superseded_id
 
 
-def parse_proposal(proposed: Mapping[str, Any]) -> RegisterCaution:
+def parse_proposal(proposed: Mapping[str, object]) -> RegisterCaution:
     """Return a proposal as a caution; refuse by the keys that the rules for cautions object to."""
     named = {name: proposed.get(PROPOSAL_KEYS.get(name, name)) for name in (*PROPOSAL_KEYS, "category", "severity", "tags")}
     target = {"kind": named.pop("kind"), "id": named.pop("id")}

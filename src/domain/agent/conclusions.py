@@ -116,7 +116,7 @@ def conclusion_cause(terminal_event_id: UUID) -> str:
 
 def run_facts(run: Run, end: RunEnd | None, phases: tuple[Procedure, ...]) -> dict[str, Any]:
     """Return what a prompt says about a run, without who did what."""
-    event: Any = None if end is None else end.event
+    event: object = None if end is None else end.event
     interrupted_at: datetime | None = getattr(event, "interrupted_at", None)
     return {
         "terminal_event_type": None if end is None else end.event_type,
@@ -140,7 +140,7 @@ def run_facts(run: Run, end: RunEnd | None, phases: tuple[Procedure, ...]) -> di
     }
 
 
-def phase_facts(phase: Procedure) -> dict[str, Any]:
+def phase_facts(phase: Procedure) -> dict[str, object]:
     """Return what a prompt says about one procedure of a run."""
     return {
         "procedure_id": str(phase.id),
@@ -158,7 +158,7 @@ def phase_facts(phase: Procedure) -> dict[str, Any]:
     }
 
 
-def bounded_parameters(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+def bounded_parameters(parameters: Mapping[str, object]) -> Mapping[str, object]:
     """Return the parameters, or how many there are where they would fill a prompt."""
     if len(json.dumps(parameters, default=str)) <= MAX_PARAMETERS_LENGTH:
         return parameters

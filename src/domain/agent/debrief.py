@@ -61,7 +61,7 @@ def channel_facts(channel: Channel) -> dict[str, Any]:
     return {name: times.get(name, getattr(channel, name)) for name in names}
 
 
-def conclude_debrief(answer: Mapping[str, Any], material: Material) -> Conclusion:
+def conclude_debrief(answer: Mapping[str, object], material: Material) -> Conclusion:
     """Return the conclusion of a model's answer."""
     debrief = DebriefAnswer.model_validate(dict(answer))
     return Conclusion(debrief.choice.value, debrief.confidence, debrief.reasoning)
@@ -182,6 +182,7 @@ class RegenerateRunDebrief(JudgedVerb[Run, Debriefer]):
 
     parent_decision_id: UUID | None = None
     agent_id: UUID | None = None
+    """The agent that is to write; the usual one, when not given."""
     wait: Wait = 30
 
     def gather(self, run: Run, call: Call) -> Reads[Debriefer]:

@@ -100,6 +100,7 @@ class LanguageModel(State):
 
     name: FreeText
     model_ref: ModelRef
+    """The provider's model, and the snapshot where one is pinned."""
     served_via: ServingRoute
     endpoint_note: FreeText | None
     pricing: Pricing
@@ -107,6 +108,7 @@ class LanguageModel(State):
     archivability: Archivability
     status: LanguageModelStatus = DEFINED
     retirement_effective_at: datetime | None = None
+    """When the provider ends the model."""
     end_reason: FreeText | None = None  # The latest that was given for announcing, retiring or deprecating.
 
     @property
@@ -279,12 +281,24 @@ def price_of(provider: str, model: str) -> Reads[Pricing | None]:
     return entries[0].pricing if entries else None
 
 
-language_model.get(hidden=["created_at"])
+GetLanguageModel = language_model.get(hidden=["created_at"])
 COLUMNS = "name provider model served_via data_tier archivability status created_at"
 
 
-@language_model.listing(Summary.from_state(language_model, COLUMNS, marked=True))
-class ListLanguageModels(NamedListQuery):
+class LanguageModelSummary(Summary):
+    language_model_id: UUID
+    name: FreeText
+    provider: str
+    model: str
+    served_via: ServingRoute
+    data_tier: DataTier
+    archivability: Archivability
+    status: LanguageModelStatus
+    created_at: datetime
+
+
+@language_model.listing(LanguageModelSummary)
+class ListLanguageModels(NamedListQuery[LanguageModelSummary]):
     """The catalog in the order of its entries."""
 
     status: LanguageModelStatus | None = None
@@ -356,6 +370,7 @@ class AtRiskResults(Value):
     status: LanguageModelStatus
     archivability: Archivability
     reproducibility_grade: ReproducibilityGrade
+    """Whether the results can be made again (ReExecutable) or only be attributed."""
     at_risk: bool
     items: tuple[AtRiskDecision, ...]
     next_cursor: str | None
@@ -381,5 +396,5 @@ class ListAtRiskResults(ListQuery):
         )
 
     @classmethod
-    def page_form(cls, item: type[Any] | None) -> Any:
+    def page_form(cls, item: type[object] | None) -> Any:
         return AtRiskResults

@@ -42,6 +42,7 @@ class LogPlace(Value):
 
     transaction_id: int
     position: int
+    """The number in the log up to which everything was seen."""
 
 
 class OpenItem(Value):
@@ -49,8 +50,10 @@ class OpenItem(Value):
 
     event_id: UUID | None
     workflow_id: str
+    """The id of the workflow in Temporal."""
     started_at: datetime
     attempt: int
+    """Number of the attempt, from 1."""
     last_error: str | None
 
 
@@ -59,13 +62,21 @@ class ReactionView(Value):
 
     subscriber_name: str
     enabled: bool
+    """Whether the subscriber runs in this deployment."""
     bookmark: LogPlace
+    """The place in the log up to which everything was seen."""
     unprocessed: int  # How many events that concern it are still before it, up to a thousand.
+    """Number of events that are still to be looked at."""
     last_event_recorded_at: datetime | None
+    """When the last event that it has seen was recorded."""
     consecutive_failures: int
+    """Number of failures in a row."""
     last_error_at: datetime | None
+    """When something last went wrong."""
     last_error_message: str | None
+    """What went wrong last."""
     open_items: tuple[OpenItem, ...] | None
+    """The work under way; null while Temporal cannot be asked."""
 
 
 class Reactions(Value):
@@ -96,7 +107,7 @@ class ReactionCannotDismissEventError(Conflict, context="agent"):
 
 
 @standalone_query("/reactions", context="agent", returns=Reactions)
-class ListReactions(Query):
+class ListReactions(Query[Reactions]):
     """How far every subscriber of the log has come, with what it has under way and what went wrong last."""
 
     subscriber_name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
@@ -153,6 +164,7 @@ class DismissEventInReaction(JudgedCreation[tuple[Reaction, LoggedEvent]]):
 
     subscriber_name: Annotated[str, Field(min_length=1, max_length=100)]
     event_id: UUID
+    """The event that the subscriber is to pass over."""
     reason: Annotated[str, Text(500, InvalidDismissalReasonError, "reason", personal=True)]
 
     def gather(self, call: Call) -> Reads[tuple[Reaction, LoggedEvent]]:

@@ -52,7 +52,7 @@ class NameBook:
     longest_unspaced: int = 0
     longest_identifier: int = 0
 
-    def redact(self, value: Any) -> Any:
+    def redact(self, value: object) -> Any:
         """Return plain data with everybody in its texts blanked; keys stay as they are."""
         match value:
             case str():

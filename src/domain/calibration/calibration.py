@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Any, ClassVar, Literal, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -66,6 +66,7 @@ class Publication:
 
     peer_facility_id: UUID
     outbound_permit_id: UUID
+    """The permit under which it was sent."""
     receipt_id: UUID
     published_at: datetime
     published_by: UUID
@@ -77,8 +78,11 @@ class Revision:
 
     revision_id: UUID
     value: dict[str, Any]
+    """The value, by name, in the units that the quantity declares."""
     status: CalibrationStatus
+    """Whether the value is provisional or verified."""
     source: Source
+    """Where the value comes from."""
     established_at: datetime
     established_by: UUID
     decided_by_decision_id: UUID | None
@@ -86,6 +90,7 @@ class Revision:
     superseded_by_revision_id: UUID | None = None  # The latest revision that names this one.
     content_hash: str
     publications: tuple[Publication, ...] = ()
+    """The times it was sent to peers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +102,11 @@ class Calibration(State):
     operating_point: dict[str, Any]
     description: FreeText | None
     revisions: tuple[Revision, ...] = ()
+    """The values of the calibration, oldest first."""
     defined_at: datetime
     defined_by: UUID
     last_revised_at: datetime | None = None
+    """When the newest revision was added."""
 
     def revision(self, revision_id: UUID) -> Revision | None:
         return next((revision for revision in self.revisions if revision.revision_id == revision_id), None)
@@ -189,7 +196,7 @@ def evolve(calibration: Calibration, event: CalibrationRevisionAppended | Calibr
             assert_never(event)
 
 
-def with_changed_revision(calibration: Calibration, revision_id: UUID | None, **values: Any) -> tuple[Revision, ...]:
+def with_changed_revision(calibration: Calibration, revision_id: UUID | None, **values: object) -> tuple[Revision, ...]:
     """Return the revisions of a calibration, one of them with these values."""
     return tuple(copy_with(one, **values) if one.revision_id == revision_id else one for one in calibration.revisions)
 
@@ -245,6 +252,7 @@ class DefineCalibration(Creation):
     """Say what is calibrated: a quantity of one target at one operating point; its values follow as revisions."""
 
     target_id: UUID
+    """What is calibrated: an asset or another record."""
     quantity: Annotated[
         str,
         Text(100, InvalidCalibrationQuantityError, "quantity"),
@@ -270,7 +278,7 @@ class DefineCalibration(Creation):
         ]
 
 
-def identity_key(target_id: UUID, quantity: CalibrationQuantity, operating_point: Mapping[str, Any]) -> str:
+def identity_key(target_id: UUID, quantity: CalibrationQuantity, operating_point: Mapping[str, object]) -> str:
     """Return the key under which two calibrations count as the same; 25 keV is 25.0 keV, in any order of keys."""
     return f"{target_id}/{quantity}/{content_hash(operating_point)}"
 
@@ -279,6 +287,7 @@ class GivenSource(Value):
     """Where a value comes from: its kind, and the one id that this kind asks for."""
 
     kind: SourceKind
+    """Whether the value was measured, computed or asserted; each asks for one id."""
     procedure_id: UUID = omittable()
     dataset_id: UUID = omittable()
     asserted_by: UUID = omittable()
@@ -306,7 +315,9 @@ class AppendCalibrationRevision(JudgedVerb[Calibration, Decision | None]):
     """Add a value; from now on it is the latest, and what pinned an earlier one keeps it."""
 
     value: dict[str, Any]
+    """The value, by name, in the units that the quantity declares."""
     status: CalibrationStatus
+    """Whether the value is provisional or verified."""
     source: GivenSource
     decided_by_decision_id: UUID | None = None
     supersedes_revision_id: UUID | None = None
@@ -339,21 +350,35 @@ class AppendCalibrationRevision(JudgedVerb[Calibration, Decision | None]):
         return [appended, Enlist(REVISIONS, str(call.new_id)), Answer({"revision_id": str(call.new_id)})]
 
 
-calibration.get(hidden=["created_at"])
-CalibrationSummary = Summary.from_state(
-    calibration,
-    "target_id quantity operating_point description defined_at defined_by last_revised_at revision_count "
-    "latest_revision_id latest_revision_status latest_revision_source_kind latest_revision_content_hash",
-    "defined_at",
-    marked=True,
-)
+GetCalibration = calibration.get(hidden=["created_at"])
+
+
+class CalibrationSummary(Summary):
+    time: ClassVar[str] = "defined_at"
+    calibration_id: UUID
+    target_id: UUID
+    quantity: CalibrationQuantity
+    operating_point: dict[str, Any]
+    description: FreeText | None
+    defined_at: datetime
+    defined_by: UUID
+    last_revised_at: datetime | None
+    revision_count: int
+    """Number of revisions."""
+    latest_revision_id: UUID | None
+    """The newest revision."""
+    latest_revision_status: CalibrationStatus | None
+    latest_revision_source_kind: SourceKind | None
+    latest_revision_content_hash: str | None
+    """The SHA-256 of the newest revision."""
 
 
 @calibration.listing(CalibrationSummary)
-class ListCalibrations(ListQuery):
+class ListCalibrations(ListQuery[CalibrationSummary]):
     """Calibrations in order of definition, with what is latest of each."""
 
     target_id: UUID | None = None
+    """Only calibrations of this record."""
     quantity: CalibrationQuantity | None = None
     latest_revision_status: tuple[CalibrationStatus, ...] = ()
     latest_revision_source_kind: tuple[SourceKind, ...] = ()

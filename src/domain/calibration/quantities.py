@@ -59,7 +59,7 @@ class Quantity(NamedTuple):
     value: Form
 
 
-def _check_leaves(value: Any, refusal: type[Refusal], path: tuple[str, ...] = ()) -> None:
+def _check_leaves(value: object, refusal: type[Refusal], path: tuple[str, ...] = ()) -> None:
     """Refuse blank texts, and whole numbers that cannot be kept exactly."""
     match value:
         case str() if not value.strip():

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 from uuid import UUID
 
 from pydantic import Field, model_validator
@@ -169,6 +169,7 @@ class RegisterCampaign(Creation):
 
     name: Annotated[str, campaign.text("name", 200, personal=True)]
     intent: CampaignIntent
+    """What kind of campaign it is: Series, Sweep, Coordination or Block."""
     lead_actor_id: UUID
     subject_id: UUID | None = None
     description: Annotated[str, campaign.text("description", 2000, personal=True)] | None = None
@@ -214,14 +215,28 @@ class AbandonCampaign(Verb[Campaign]):
     reason: Annotated[str, campaign.text("abandon_reason", 500, label="reason", personal=True)]
 
 
-campaign.get(hidden=["created_at", "registered_at", "started_at", "last_status_changed_at", "updated_at"])
+GetCampaign = campaign.get(hidden=["created_at", "registered_at", "started_at", "last_status_changed_at", "updated_at"])
 
-CampaignSummary = Summary.from_state(
-    campaign,
-    "name intent status lead_actor_id subject_id description tags external_id external_id_scheme run_count registered_at "
-    "started_at last_status_changed_at last_status_reason updated_at",
-    time="registered_at",
-)
+
+class CampaignSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    campaign_id: UUID
+    name: str
+    intent: CampaignIntent
+    status: CampaignStatus
+    lead_actor_id: UUID
+    subject_id: UUID | None
+    description: str | None
+    tags: SortedSet[str]
+    external_id: str | None
+    external_id_scheme: str | None
+    run_count: int
+    """Number of runs."""
+    registered_at: datetime
+    started_at: datetime | None
+    last_status_changed_at: datetime
+    last_status_reason: str | None
+    updated_at: datetime
 
 
 class ListedCampaignStatus(StrEnum):
@@ -236,7 +251,7 @@ class ListedCampaignStatus(StrEnum):
 
 
 @campaign.listing(CampaignSummary)
-class ListCampaigns(NamedListQuery):
+class ListCampaigns(NamedListQuery[CampaignSummary]):
     """Campaigns in order of registration, those that are not over unless another status is asked for."""
 
     status: Annotated[tuple[ListedCampaignStatus, ...], Field(min_length=1)] = tuple(map(ListedCampaignStatus, OPEN))
@@ -273,6 +288,7 @@ class AddRunToCampaign(JudgedVerb[Campaign, Run]):
     """Let a run join, whatever its status; a run belongs to one campaign at a time."""
 
     run_id: UUID
+    """The run that joins."""
 
     def gather(self, campaign: Campaign, call: Call) -> Reads[Run]:
         return (yield from require(Run, self.run_id))
@@ -291,6 +307,7 @@ class RemoveRunFromCampaign(JudgedVerb[Campaign, Run]):
     """Take a run out; to move it, add it elsewhere afterwards."""
 
     run_id: UUID
+    """The run that leaves."""
     reason: Annotated[str, campaign.text("run_remove_reason", 500, label="reason", personal=True)]
 
     def gather(self, campaign: Campaign, call: Call) -> Reads[Run]:

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, SortedSet, State, Value, Verb, copy_with
 from baton.domain.registry import REGISTRY
-from baton.domain.shared.listing import ListQuery, Page, Summary, Where
+from baton.domain.shared.listing import Hidden, ListQuery, Page, Summary, Where
 from baton.domain.shared.reads import Reads, Rows, find_all, members_of, require
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, MayContainPersonalData
@@ -74,7 +74,9 @@ class CautionTarget(Value):
     """What a caution is about."""
 
     kind: CautionTargetKind
+    """What the caution is about: an asset, a procedure, a recipe or a plan."""
     id: UUID
+    """The id of what the caution is about."""
 
     @property
     def key(self) -> str:
@@ -105,8 +107,11 @@ class Caution(State):
     propagate_to_children: bool
     status: CautionStatus = ACTIVE
     parent_id: UUID | None
+    """The caution that this one replaces."""
     superseded_by_caution_id: UUID | None = None
+    """The caution that replaces it."""
     retired_reason: CautionRetireReason | None = None
+    """Why it warns no longer."""
     retired_by: UUID | None = None
     registered_at: datetime
     last_status_changed_at: datetime | None = None
@@ -262,21 +267,37 @@ class RetireCaution(Verb[Caution]):
     """Stop warning, without a successor."""
 
     reason: CautionRetireReason
+    """Why it warns no longer: Resolved, NoLongerApplies or WrongTarget."""
 
     def decide(self, caution: Caution, call: Call) -> Outcome:
         retired = CautionRetired(reason=self.reason, retired_by=call.principal_id)
         return [retired, Delist(TARGETED, caution.target.key), Enlist(WITHDRAWN, caution.target.key)]
 
 
-caution.get(hidden=["created_at", "retired_by"])
-CautionSummary = Summary.from_state(
-    caution,
-    "target category severity text workaround authored_by tags expires_at propagate_to_children status parent_id "
-    "superseded_by_caution_id retired_reason registered_at last_status_changed_at",
-    "registered_at",
-    hidden="target_kind target_id reaches",
-    marked=True,
-)
+GetCaution = caution.get(hidden=["created_at", "retired_by"])
+
+
+class CautionSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    caution_id: UUID
+    target: CautionTarget
+    category: CautionCategory
+    severity: CautionSeverity
+    text: FreeText
+    workaround: FreeText
+    authored_by: UUID
+    tags: Tags
+    expires_at: datetime | None
+    propagate_to_children: bool
+    status: CautionStatus
+    parent_id: UUID | None
+    superseded_by_caution_id: UUID | None
+    retired_reason: CautionRetireReason | None
+    registered_at: datetime
+    last_status_changed_at: datetime | None
+    target_kind: Hidden[CautionTargetKind]
+    target_id: Hidden[UUID]
+    reaches: Hidden[SortedSet[str]]
 
 
 class ListedStatus(StrEnum):
@@ -289,7 +310,7 @@ class ListedStatus(StrEnum):
 
 
 @caution.listing(CautionSummary, refuses=[AncestorWalkDepthExceededError])
-class ListCautions(ListQuery):
+class ListCautions(ListQuery[CautionSummary]):
     """Cautions in order of registration, the Active ones unless another status is asked for.
 
     `in_effect` leaves out expired ones; `inherited` adds those that propagate from above the asset asked about.
@@ -298,6 +319,7 @@ class ListCautions(ListQuery):
     indexed: ClassVar[tuple[str, ...]] = ("reaches",)
     target_kind: CautionTargetKind | None = None
     target_id: UUID | None = None
+    """Only cautions about this record."""
     category: CautionCategory | None = None
     severity: tuple[CautionSeverity, ...] = ()
     min_severity: CautionSeverity | None = None
@@ -345,7 +367,9 @@ class AcknowledgedCaution(Value):
     category: CautionCategory
     severity: CautionSeverity
     text_excerpt: FreeText
+    """The beginning of the warning."""
     workaround_excerpt: FreeText
+    """The beginning of what to do about it."""
 
 
 def cautions_on(targets: Iterable[CautionTarget], at: datetime) -> Reads[tuple[Caution, ...]]:

@@ -42,7 +42,7 @@ FORMS = {name: form_of(name, command) for name, command in COMMANDS.items()}
 DEFAULT_ARRANGEMENT = FORMS[USUAL](command=USUAL)  # All the steps once, from beginning to end.
 
 
-def _asked_for(given: Any) -> Any:
+def _asked_for(given: object) -> object:
     return given.get("command", USUAL) if isinstance(given, dict) else getattr(given, "command", None)
 
 

@@ -244,7 +244,7 @@ class Conduct(ChosenOptions, Command):
         return procedures.ProcedureResumed(re_establishment_boundary=boundary, acknowledged_cautions=facts.cautions, **own)
 
 
-def load_first_opening(conduct: Conduct, procedure: Procedure, call: Call, sent: tuple[Any, ...] = ()) -> Reads[Opening]:
+def load_first_opening(conduct: Conduct, procedure: Procedure, call: Call, sent: tuple[object, ...] = ()) -> Reads[Opening]:
     """Load what a conduct from the beginning is judged by; refuse one that cannot begin."""
     yield from start.refuse_missing_grants(start.issued_commands(conduct.operation.command_name))
     refuse_begun(procedure)
@@ -339,7 +339,7 @@ class ConductFromProcedure(Conduct, JudgedVerb[Procedure, tuple[Opening, int, ra
 
     def decide(self, procedure: Procedure, call: Call, facts: tuple[Opening, int, range]) -> Outcome:
         opening, boundary, skipped = facts
-        own: dict[str, Any] = {"decided_by_decision_id": self.decided_by_decision_id}
+        own: dict[str, object] = {"decided_by_decision_id": self.decided_by_decision_id}
         if skipped:
             own |= {"skipped_count": len(skipped), "skip_reason": self.skip_reason}
         resumed = self.resumed_event(call, opening, boundary, **own)
@@ -351,7 +351,7 @@ class ConductFromProcedure(Conduct, JudgedVerb[Procedure, tuple[Opening, int, ra
 
 
 def decided_row(
-    command: Command, procedure: Procedure, call: Call, at: PlacedStep, step: RecipeStep, mark: Mark, **says: Any
+    command: Command, procedure: Procedure, call: Call, at: PlacedStep, step: RecipeStep, mark: Mark, **says: object
 ) -> Activity:
     """Return the ledger row of what a person decides about a step."""
     place = StepPlace(procedure_id=procedure.id, **dict(at))
@@ -359,7 +359,7 @@ def decided_row(
     logbook_id, _ = open_logbook(procedure.activity_logbook_id, opened, Activity, call)
     says |= {"target": target_of(step), "step_index": at.step_index, "conduct_id": str(at.conduct_id), "attempt": 1}
     says |= {"iteration_index": at.iteration_index} if at.iteration_index else {}
-    own: dict[str, Any] = {"step_kind": step.kind, "payload": says, "sampled_at": call.now}
+    own: dict[str, object] = {"step_kind": step.kind, "payload": says, "sampled_at": call.now}
     own |= {"event_id": place.row_id(mark, 1), "mark": mark.value, "attempt": 1, "slot": None}
     return Activity.by(call, command, logbook_id, **dict(place), **own)
 
@@ -404,7 +404,9 @@ class ConductUntilConverged(Conduct, JudgedVerb[Procedure, Opening]):
 
     convergence_capture_name: Annotated[str, Field(min_length=1, max_length=100)]
     criterion: PlainCriterion
+    """What the captured value must be."""
     steps: Steps = ()
+    """The steps of each pass; left out where the procedure has them from a recipe."""
     max_consecutive_unconverged_iterations: Annotated[int, Field(strict=True, le=2**31 - 1)] | None = None
     decided_by_decision_id: UUID | None = None
 

@@ -53,6 +53,7 @@ class SignalError(Value):
     """Why a signal could not be read."""
 
     code: str
+    """The class name of the failure."""
     detail: str
 
 
@@ -88,6 +89,7 @@ class SignalRoute(Value):
     substrate: str
     simulated: bool
     read_only: bool
+    """Whether the signal is never written."""
 
     @classmethod
     def of(cls, route: DeclaredRoute) -> Self:
@@ -99,6 +101,7 @@ class SignalClaim(Value):
     """The live conduct that has an owner of a signal to itself."""
 
     asset_id: UUID
+    """The asset that the conduct has to itself."""
     procedure_id: UUID
     conduct_id: UUID
 
@@ -108,11 +111,14 @@ class ResolvedSignal(Value):
 
     address: str
     owners: tuple[SignalOwner, ...]
+    """The assets that own the signal."""
     route: SignalRoute | None
     limits: SignalLimits | None
     control_limits: SignalLimits | None
     control_error: SignalError | None  # why the control system did not say whether it has limits
+    """Why the control system could not be asked for its limits."""
     claims: tuple[SignalClaim, ...]
+    """The live conducts that have an owner of the signal to themselves."""
 
 
 class ResolvedSignals(Value):
@@ -129,7 +135,7 @@ class SignalPort(Protocol):
 
 
 @asset.query(post="", path="/signals/resolve", returns=ResolvedSignals, refuses=[SignalsUnreadableError])
-class ResolveSignals(Query):
+class ResolveSignals(Query[ResolvedSignals]):
     """The owners, the route, the limits and the live claims of each of these signals.
 
     The control system is asked for limits of its own only where `control_limits` is said; that needs a worker.
@@ -205,9 +211,11 @@ class SignalReading(Value):
     address: str
     value: Annotated[Any, Field(description='Plain JSON; a large array, image, table or text as {"kind", "shape"}.')]
     kind: str | None
+    """What kind of value it is."""
     unit: str | None
     quality: str | None
     quality_detail: str | None
+    """What the control system says about the quality."""
     time: datetime | None
     limits: Annotated[SignalLimits | None, Field(description="Those that the owners of the signal set.")]
     control_limits: Annotated[SignalLimits | None, Field(description="Those that the control system declares.")]
@@ -221,14 +229,14 @@ class SignalReadings(Value):
     signals: tuple[SignalReading, ...]
 
 
-def _bounded_addresses(addresses: Collection[str]) -> Any:
+def _bounded_addresses(addresses: Collection[str]) -> object:
     if sum(len(address.encode()) for address in addresses) > MAX_ADDRESS_BYTES:
         raise ValueError(f"the addresses must have at most {MAX_ADDRESS_BYTES} bytes together")
     return addresses
 
 
 @procedure.query(post="", path="/signals/read", returns=SignalReadings, refuses=[SignalsUnreadableError])
-class ReadSignals(Query):
+class ReadSignals(Query[SignalReadings]):
     """Read signals now, in the control system, for 5 seconds at most; each has its value or its error. Needs a worker."""
 
     addresses: Annotated[tuple[Address, ...], Field(min_length=1, max_length=MAX_READ), AfterValidator(_bounded_addresses)]

@@ -92,6 +92,7 @@ class Iteration(AnswerForm):
     converged: bool | None = None
     reason: str | None = None
     advised_stop: bool | None = None
+    """Whether the decider said stop."""
     reasoning: str | None = None
     confidence: float | None = None
     confidence_source: ConfidenceSource | None = None
@@ -100,7 +101,9 @@ class Iteration(AnswerForm):
     point: Point | None = None
     measurements: tuple[Measured, ...] | None = None
     advised_next_point: Point | None = None
+    """Where the decider wants to measure next: a coordinate for each axis."""
     advised_by: UUID | None = None
+    """The actor who advised."""
 
 
 class Iterations(AnswerForm):
@@ -110,7 +113,7 @@ class Iterations(AnswerForm):
 
 
 @procedure.query(get="/{procedure_id}/iterations", returns=Iterations)
-class ListProcedureIterations(Query):
+class ListProcedureIterations(Query[Iterations]):
     """Every pass of the procedure in order."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[Iterations]:

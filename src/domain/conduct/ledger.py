@@ -14,6 +14,7 @@ class MeasuredObjective(AnswerForm):
 
     name: str
     value: float
+    """The value measured last, in the unit of what was captured."""
     iteration_index: int
 
 

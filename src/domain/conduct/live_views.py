@@ -24,7 +24,9 @@ class StepNow(Value):
     """The step that a conduct is at, counted from 1, among those of its list."""
 
     number: int
+    """The number of the step, counted from 1."""
     count: int
+    """Number of steps in its list."""
     closing: bool
     iteration_index: int | None
 
@@ -35,7 +37,9 @@ class PhaseNow(Value):
     procedure_id: UUID
     name: FreeText
     number: int
+    """The number of the phase, counted from 1."""
     count: int
+    """Number of phases."""
 
 
 class HoldNow(Value):
@@ -56,13 +60,16 @@ class RunNow(Value):
     lost: bool
     plan_id: UUID
     plan_name: str
+    """What the plan is called."""
     subject_id: UUID | None
     started_at: datetime
     started_by: UUID
     started_by_name: str | None
     hold: HoldNow | None
+    """Why it is held, since when and by whom; null where it is not."""
     conduct_id: UUID | None
     phase: PhaseNow | None
+    """The phase that is conducted now."""
     step: StepNow | None
     estimate: Estimate | None
 
@@ -96,6 +103,7 @@ class LostNow(Value):
     since: datetime
     message: FreeText
     resumed_by: str
+    """The command that takes it up again."""
 
 
 def lost_now(lost: LostProcedure) -> LostNow:

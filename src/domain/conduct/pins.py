@@ -249,7 +249,7 @@ def pinned_steps(pin: ProcedureStepsResolved) -> Reads[Expansion]:
     return steps
 
 
-def literal_steps(sent: Sequence[Any]) -> Any:
+def literal_steps(sent: Sequence[object]) -> Any:
     """Return steps that were sent; refuse unbound references, and programs, which come from reviewed recipes only."""
     steps = read_steps(sent)
     for index, step in enumerate(steps):

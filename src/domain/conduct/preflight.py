@@ -69,7 +69,9 @@ class ProcedurePreflight(AnswerForm):
 
     procedure_id: UUID
     resuming: bool
+    """Whether the verdicts are about going on rather than beginning."""
     taken_up_by: str | None  # The command that takes a held procedure up; null where it is not held.
+    """The command that takes the held procedure up."""
     passed: bool
     commands: tuple[CommandVerdict, ...]
     gates: tuple[GateVerdict, ...]
@@ -96,7 +98,7 @@ class ProcedurePreflight(AnswerForm):
 
 
 @procedure.query(get="/{procedure_id}/preflight", returns=ProcedurePreflight)
-class PreflightProcedure(Query):
+class PreflightProcedure(Query[ProcedurePreflight]):
     """Ask every gate whether this procedure could start now or, from Held, go on; and change nothing."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]:

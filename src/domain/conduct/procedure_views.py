@@ -1,8 +1,9 @@
 """One procedure as it is shown: its state, when it was registered, started, held, resumed and ended, by whom, and the names
 of its run and its recipe."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Self
 from uuid import UUID
 
 from baton.domain.access.references import Acts, ActsByTurns, Reference, acts_of, reference_to
@@ -14,8 +15,9 @@ from baton.domain.run.run import run
 from baton.domain.shared.reads import Reads
 
 
-class ProcedureCourse(ActsByTurns):
-    """When a procedure was registered, started, last held and resumed, and ended, by whom, its run and its recipe."""
+@dataclass(frozen=True, kw_only=True)
+class ProcedureView(ActsByTurns, Procedure):
+    """A procedure with when it was registered, started, held, resumed and ended, by whom, its run and its recipe."""
 
     registered_at: datetime
     registered_by: UUID
@@ -27,13 +29,13 @@ class ProcedureCourse(ActsByTurns):
     recipe: Reference | None
 
     @classmethod
-    def load(cls, query: TimeTravel, state: Procedure) -> Reads[dict[str, Any]]:
+    def load(cls, query: TimeTravel[Self], state: Procedure) -> Reads[Self]:
         ends = (events.ProcedureCompleted, events.ProcedureAborted, events.ProcedureTruncated)
         once: Acts = {"registered": (events.ProcedureRegistered,), "started": (events.ProcedureStarted,)}
         by_turns: Acts = {"held": (events.ProcedureHeld,), "resumed": (events.ProcedureResumed,), "ended": ends}
         acts = yield from acts_of(query, state.id, once, by_turns)
         parent_run = yield from reference_to(run, state.parent_run_id)
-        return {**acts, "parent_run": parent_run, "recipe": (yield from reference_to(recipe, state.recipe_id))}
+        return cls.of(state, **acts, parent_run=parent_run, recipe=(yield from reference_to(recipe, state.recipe_id)))
 
 
-procedure.get(hidden=["created_at", "registered_at", "started_at", "ended_at"], also=ProcedureCourse)
+GetProcedure = procedure.get(hidden=["created_at"], view=ProcedureView)

@@ -48,6 +48,7 @@ class RunWait(Value):
     for_: Annotated[RunWaitingFor, Field(validation_alias=AliasChoices("for", "for_"), serialization_alias="for")]
     procedure_id: UUID | None = None
     code: str | None = None
+    """The class name of the refusal."""
     detail: str | None = None
 
 

@@ -79,7 +79,7 @@ def phases_left(run: Run) -> Reads[list[ListedPhase]]:
     return [phase for phase in opening.phases if found[phase.procedure_id].status is DEFINED]
 
 
-def mismatch(reason: str, detail: str, procedure: Procedure, **facts: Any) -> RunPhaseMismatchError:
+def mismatch(reason: str, detail: str, procedure: Procedure, **facts: object) -> RunPhaseMismatchError:
     """Return the refusal of a phase."""
     return RunPhaseMismatchError(detail, reason=reason, facts={"procedure_id": str(procedure.id), **facts})
 
@@ -302,7 +302,9 @@ class RunConductView(AnswerForm):
     conduct_id: UUID | None = None
     phases: tuple[PhaseView, ...] = ()
     current_procedure_id: UUID | None = None
+    """The phase that is conducted now."""
     waiting: RunWait | None = None
+    """What it waits for, or whether it waits."""
     pending: PendingRequestView | None = None  # What a hold of the run, or a request to its current phase, waits for there.
     started_at: datetime | None = None
     heartbeat_at: datetime | None = None
@@ -362,7 +364,7 @@ def pending_in(run: Run, phase: Procedure, now: datetime) -> Reads[PendingReques
 
 
 @run.query(get="/{run_id}/conduct", returns=RunConductView)
-class GetRunConduct(Query):
+class GetRunConduct(Query[RunConductView]):
     """How the latest conduct of a run goes, phase by phase, what it waits for and its result."""
 
     of_one_moment: ClassVar[bool] = True

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
 from pydantic import Field
@@ -213,7 +213,7 @@ def spent_budget(
 
 
 def advice_given(
-    events: Sequence[Any], conduct_id: UUID, iteration_index: int, *, within: bool
+    events: Sequence[object], conduct_id: UUID, iteration_index: int, *, within: bool
 ) -> procedures.ProcedureAdvised | None:
     """Return the advice on a pass: where to measure or, `within` the pass, what follows it.
 
@@ -262,6 +262,7 @@ class SteeringView(AnswerForm):
 
     procedure_id: UUID
     waiting: bool
+    """Whether the conduct waits for advice."""
     question: Annotated[
         int | None, Field(description="The number of the question; advice that names it is never taken for another one.")
     ] = None
@@ -269,10 +270,11 @@ class SteeringView(AnswerForm):
     iteration_index: int | None = None
     evidence: SteeringEvidence | None = None
     deadline: datetime | None = None
+    """Until when advice is waited for."""
 
 
 @procedure.query(get="/{procedure_id}/steering", returns=SteeringView)
-class GetProcedureSteering(Query):
+class GetProcedureSteering(Query[SteeringView]):
     """What a steered conduct waits to be advised on."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[SteeringView]:
@@ -290,6 +292,7 @@ class AdviceFollowed(SteeringView):
     """What followed an advice: the next question with its evidence, or the end of the conduct with its result."""
 
     ended: bool = False
+    """Whether the conduct has ended."""
     result: ConductResult | None = None
 
 

@@ -62,8 +62,11 @@ class ListedStep(AnswerForm):
 
     step_index: int
     label: str
+    """What the step does, in a few words."""
     step: Step
+    """The step as it is conducted."""
     state: StepState
+    """Whether the step is ahead, running, done, failed, skipped or unknown."""
     conduct_id: UUID | None = None
     attempt_count: Annotated[int, Field(description="The number of times that it was begun.")] = 0
     started_at: datetime | None = None
@@ -73,6 +76,7 @@ class ListedStep(AnswerForm):
     unit: str | None = None
     capture_name: str | None = None
     captured_value: float | None = None
+    """The number that it captured, in the unit beside it."""
     deviates: Annotated[bool, Field(description="Whether a setpoint read otherwise than it was written.")] = False
     error_class: str | None = None
     message: str | None = None
@@ -82,8 +86,11 @@ class StepStretch(AnswerForm):
     """Steps in a row that are in the same state."""
 
     state: StepState
+    """Whether the steps are ahead, running, done, failed, skipped or unknown."""
     first_index: int
+    """The index of the first of them, counted from 0."""
     count: int
+    """Number of steps."""
 
 
 class ProcedureSteps(AnswerForm):
@@ -99,6 +106,7 @@ class ProcedureSteps(AnswerForm):
         int | None, Field(description="The index of the step that the live conduct is at; null where it is at none here.")
     ]
     outline: tuple[StepStretch, ...]
+    """The state of every step of the list, as stretches of steps in the same state."""
     items: tuple[ListedStep, ...]
 
 
@@ -110,7 +118,7 @@ class StepListPort(Protocol):
 
 
 @procedure.query(get="/{procedure_id}/steps", returns=ProcedureSteps)
-class ListProcedureSteps(Query):
+class ListProcedureSteps(Query[ProcedureSteps]):
     """The steps of a procedure, those around the current one or from one on, with what was done about each.
 
     Without a conduct they are those of its recipe. The outline tells the state of every step of the list.
@@ -270,7 +278,7 @@ def state_in(rows: Sequence[StepRow], *, current: bool) -> StepState:
 def facts_in(rows: Sequence[StepRow]) -> dict[str, Any]:
     """Return what the rows of a step say about it, as it is shown."""
     begun = [row for row in rows if row.mark == Mark.IN_FLIGHT]
-    facts: dict[str, Any] = {"attempt_count": len(begun)}
+    facts: dict[str, object] = {"attempt_count": len(begun)}
     if rows:
         facts |= {"conduct_id": rows[0].conduct_id, "started_at": min((row.recorded_at for row in begun), default=None)}
     for row in sorted(rows, key=lambda row: row.mark == Mark.DEPOSIT):

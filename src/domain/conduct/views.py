@@ -39,14 +39,18 @@ class StepInProgress(AnswerForm):
     step_index: int
     closing: bool
     kind: str
+    """Which kind of step it is."""
     label: str  # What it does, in words.
+    """What the step does, in a few words."""
 
 
 class PendingRequestView(AnswerForm):
     """A request that a live conduct has not served yet: since when, which step it waits for, and how long at the most."""
 
     request: PendingRequest
+    """What was asked: hold or abort."""
     since: datetime
+    """Since when it has been pending."""
     step: StepInProgress | None = None  # Null while the conduct is between two steps.
     until: Annotated[
         datetime | None,
@@ -55,6 +59,7 @@ class PendingRequestView(AnswerForm):
             "and where its worker is not heard of."
         ),
     ] = None
+    """Until when at the latest."""
 
 
 class ConductView(AnswerForm):
@@ -68,6 +73,7 @@ class ConductView(AnswerForm):
     phase: ConductPhase | None = None
     waiting_for: WaitingFor | None = None
     waiting_until: datetime | None = None
+    """Until when it waits at the latest."""
     step_index: int | None = None
     step_count: int | None = None
     closing_count: int | None = None
@@ -82,13 +88,16 @@ class ConductView(AnswerForm):
             json_schema_extra={"unit": {"system": "udunits", "code": "s"}},
         ),
     ] = None
+    """Seconds since the worker was heard of."""
     pending_request: PendingRequest | None = None
     pending: PendingRequestView | None = None  # What the pending request waits for.
     takeover_count: Annotated[
         int, Field(description="The number of times that it was taken up again, since its worker was lost or failed.")
     ] = 0
+    """Number of times that another worker took it up."""
     hold_lapsed: Annotated[bool, Field(description="Whether a hold was asked for that came too late to be served.")] = False
     measurement: MeasuredObjective | None = None
+    """What the latest pass measured of what the loop is judged by."""
     options: ConductOptions | None = None
     estimate: Annotated[
         Estimate | None,
@@ -238,7 +247,7 @@ def ending_text(result: ConductResult) -> str:
 
 
 @procedure.query(get="/{procedure_id}/conduct", returns=ConductView)
-class GetProcedureConduct(Query):
+class GetProcedureConduct(Query[ConductView]):
     """The progress of the latest conduct of a procedure, when its worker was last heard of, and its result."""
 
     of_one_moment: ClassVar[bool] = True

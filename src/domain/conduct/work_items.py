@@ -41,8 +41,11 @@ class WorkError(AnswerForm):
 
     detail: str
     code: str
+    """The class name of the refusal."""
     context: str
+    """The context whose rule refused."""
     reason: str | None = None
+    """The machine-readable cause of the refusal."""
     facts: dict[str, Any] | None = None
     correlation_id: UUID
 
@@ -52,10 +55,15 @@ class WorkView(AnswerForm):
 
     work_id: UUID
     state: WorkState
+    """Whether it is running, done or failed."""
     ids: dict[str, Any]
+    """The ids of what the work is about."""
     message: str | None = None  # How far it is, in words, where that is known.
+    """How the work goes, in a sentence."""
     answer: dict[str, Any] | None = None
+    """What the work came to, once it is done."""
     error: WorkError | None = None
+    """Why the work came to nothing."""
 
 
 class WorkPort(Protocol):
@@ -66,7 +74,7 @@ class WorkPort(Protocol):
 
 
 @standalone_query("/work-items/{work_id}", context="operation", returns=WorkView, refuses=(WorkNotFoundError,))
-class GetWork(Query):
+class GetWork(Query[WorkView]):
     """How long work stands that a request has begun: running, done with its answer, or failed with its error."""
 
     personal: ClassVar[bool] = True

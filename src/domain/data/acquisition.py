@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 from uuid import UUID
 
 from baton.domain.data.dataset import Dataset
@@ -43,6 +43,7 @@ class Acquisition(State):
     captured_at: datetime  # By the instrument's clock.
     settings: Particulars
     evidence: Particulars
+    """What shows that it was so, by key."""
     recorded_at: datetime
     recorded_by: UUID
     status: AcquisitionStatus = AcquisitionStatus.RECORDED
@@ -104,7 +105,9 @@ class RecordAcquisition(JudgedCreation[Capture]):
     captured_at: Instant
     producing_run_id: UUID | None = None
     settings: Particulars = {}
+    """The settings of the asset at that time, by name."""
     evidence: Particulars = {}
+    """What shows that it was so, by key."""
 
     def gather(self, call: Call) -> Reads[Capture]:
         yield from require(Dataset, self.dataset_id)
@@ -125,8 +128,8 @@ def acquisition_record(
     dataset_id: UUID,
     capture: Capture,
     captured_at: datetime,
-    settings: Mapping[str, Any],
-    evidence: Mapping[str, Any],
+    settings: Mapping[str, object],
+    evidence: Mapping[str, object],
     call: Call,
 ) -> Outcome:
     """Return what records an acquisition, or refuse values or an asset that cannot be right."""
@@ -155,14 +158,14 @@ def refuse_other_asset(capture: Capture) -> None:
         raise AcquisitionCannotRecordWithoutCapturingError(detail, reason="not_capturing")
 
 
-def _check_particulars(given: Mapping[str, Any], refusal: type[Refusal]) -> None:
+def _check_particulars(given: Mapping[str, object], refusal: type[Refusal]) -> None:
     if _depth(given) > MAX_DEPTH:
         raise refusal(f"It is nested more than {MAX_DEPTH} levels deep; flatten it.", reason="too_deep")
     if not writable(given):
         raise refusal("It holds a character that cannot be stored; leave control characters out.", reason="unwritable")
 
 
-def _depth(value: Any) -> int:
+def _depth(value: object) -> int:
     """Return how many levels of objects and lists a value has."""
     level, found = [value], 0
     while level := [part for part in level if isinstance(part, dict | list)]:
@@ -171,17 +174,25 @@ def _depth(value: Any) -> int:
     return found
 
 
-acquisition.get(hidden=["created_at"])
-AcquisitionSummary = Summary.from_state(
-    acquisition,
-    "dataset_id producing_asset_id producing_run_id captured_at settings evidence recorded_at recorded_by status",
-    "recorded_at",
-    marked=True,
-)
+GetAcquisition = acquisition.get(hidden=["created_at"])
+
+
+class AcquisitionSummary(Summary):
+    time: ClassVar[str] = "recorded_at"
+    acquisition_id: UUID
+    dataset_id: UUID
+    producing_asset_id: UUID
+    producing_run_id: UUID | None
+    captured_at: datetime
+    settings: Particulars
+    evidence: Particulars
+    recorded_at: datetime
+    recorded_by: UUID
+    status: AcquisitionStatus
 
 
 @acquisition.listing(AcquisitionSummary)
-class ListAcquisitions(ListQuery):
+class ListAcquisitions(ListQuery[AcquisitionSummary]):
     """Acquisitions in order of their recording."""
 
     dataset_id: UUID | None = None

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 from uuid import UUID
 
 from pydantic import Field
@@ -87,9 +87,13 @@ class AttestationEvidence(Value):
 
     algorithm: ChecksumAlgorithm
     value: str | None
+    """The checksum that was computed; null where the bytes could not be read."""
     verifier_supply_id: UUID
+    """The storage supply that the bytes were read from."""
     verifier_kind: str
+    """What read the bytes."""
     error_detail: FreeText | None
+    """Why the bytes could not be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +173,7 @@ class RecordAttestation(JudgedCreation[Distribution]):
     dataset_id: UUID
     distribution_id: UUID
     kind: GivenWord = AttestationKind.CHECKSUM_VERIFIED.value
+    """What is checked; ChecksumVerified is all there is."""
     wait: Wait = 30
 
     def gather(self, call: Call) -> Reads[Distribution]:
@@ -269,14 +274,23 @@ def verdict_on_copies(recorded: AttestationRecorded, check: RecordedCheck, call:
             return ()
 
 
-attestation.get(hidden=["created_at"])
-AttestationSummary = Summary.from_state(
-    attestation, "dataset_id distribution_id kind outcome evidence attested_at attested_by", "attested_at", marked=True
-)
+GetAttestation = attestation.get(hidden=["created_at"])
+
+
+class AttestationSummary(Summary):
+    time: ClassVar[str] = "attested_at"
+    attestation_id: UUID
+    dataset_id: UUID
+    distribution_id: UUID
+    kind: AttestationKind
+    outcome: AttestationOutcome
+    evidence: AttestationEvidence
+    attested_at: datetime
+    attested_by: UUID
 
 
 @attestation.listing(AttestationSummary)
-class ListAttestations(ListQuery):
+class ListAttestations(ListQuery[AttestationSummary]):
     """Attestations in order of their recording."""
 
     dataset_id: UUID | None = None
@@ -298,12 +312,16 @@ class AttestationSweep(Value):
 
     sweep_id: UUID
     match_count: int
+    """Number of copies whose bytes were as they should be."""
     mismatch_count: int
+    """Number of copies whose bytes were not as they should be."""
     unreachable_count: int
+    """Number of copies whose bytes could not be read."""
     skipped_count: Annotated[int, Field(description="The number of copies that were given up before their turn.")]
     not_matched: Annotated[
         tuple[UnmatchedCopy, ...], Field(description=f"Those that did not match, each Mismatch first; {MAX_LISTED} at most.")
     ]
+    """The copies that did not match."""
 
 
 class AttestationSweepAccepted(Value):
@@ -324,7 +342,9 @@ class AttestDistributions(JudgedCreation[None]):
     """
 
     dataset_id: UUID | None = None
+    """Only copies of this dataset."""
     supply_id: UUID | None = None
+    """Only copies on this storage supply."""
     not_verified_since: Annotated[
         Instant | None, Field(description="Leave out copies that were Verified at this time or later and still are.")
     ] = None

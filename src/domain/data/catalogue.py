@@ -63,12 +63,14 @@ class CatalogueEntry(Record):
     relation: ClassVar[str] = "catalogue_entries"
     key: ClassVar[tuple[str, ...]] = ("entry_id",)
     entry_id: UUID
+    """The id of the entry."""
     dataset_id: UUID
     catalogue: CatalogueName
     status: CatalogueEntryStatus = PENDING
     created_at: datetime
     asked: int = 1  # How often it was asked for, so that what happens during an attempt is not taken for done.
     attempts: int = 0
+    """Number of times that it was tried."""
     entered_at: datetime | None = None
     last_error: str | None = None
 
@@ -122,7 +124,7 @@ def catalogued_dataset(dataset_id: UUID) -> Reads[CataloguedDataset]:
     return CataloguedDataset(dataset, run, copies, captured_at, deployment.self_facility_code, deployment.publisher)
 
 
-def origin_metadata(shown: CataloguedDataset) -> dict[str, Any]:
+def origin_metadata(shown: CataloguedDataset) -> dict[str, object]:
     """Return what the record knows of a dataset's origin; what is not known is left out."""
     dataset = shown.dataset
     known = {
@@ -138,7 +140,7 @@ def origin_metadata(shown: CataloguedDataset) -> dict[str, Any]:
         "media_type": dataset.encoding.media_type,
         "checksum": f"{dataset.checksum.algorithm}:{dataset.checksum.value}",
     }
-    metadata: dict[str, Any] = {name: str(value) for name, value in known.items() if value is not None}
+    metadata: dict[str, object] = {name: str(value) for name, value in known.items() if value is not None}
     metadata["results_may_rest_on_it"] = (
         dataset.status is DatasetStatus.REGISTERED and dataset.intent is DatasetIntent.PRODUCTION
     )
@@ -178,7 +180,9 @@ class CataloguePass(Value):
 
     catalogue: CatalogueName
     entered_count: int
+    """Number of entries that the catalogue took."""
     refused_count: int
+    """Number of entries that the catalogue refused."""
 
 
 class CataloguePassAccepted(Value):
@@ -226,7 +230,7 @@ class RetryCatalogueEntry(JudgedVerb[Dataset, RetryFacts]):
 
 
 @dataset.listing(CatalogueEntrySummary, path="/catalogue-entries", refuses=[CatalogueNotConfiguredError])
-class ListCatalogueEntries(ListQuery):
+class ListCatalogueEntries(ListQuery[CatalogueEntrySummary]):
     """How far each catalogue has come with each dataset, in the order in which they were first asked for."""
 
     dataset_id: UUID | None = None

@@ -4,6 +4,7 @@ promoting and demoting say whether results may rest on it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar, NamedTuple, assert_never
 from uuid import UUID
@@ -25,7 +26,7 @@ from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, J
 from baton.domain.procedure.procedure import UNDER_WAY, Procedure, ProcedureStatus
 from baton.domain.run.run import Run, RunStatus, kind_of, phases_of
 from baton.domain.shared.identifiers import GivenExternalId, GivenExternalIdScheme, checked_external_id
-from baton.domain.shared.listing import NamedListQuery, Summary, Where
+from baton.domain.shared.listing import Hidden, NamedListQuery, Summary, Where
 from baton.domain.shared.reads import Reads, find_all, holder_of, require_all, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.tasks import queue_task
@@ -71,12 +72,15 @@ class Dataset(State):
     producing_run_id: UUID | None
     producing_procedure_id: UUID | None
     producing_run_end_state: RunStatus | None  # The run's status when the dataset was registered.
+    """How the run ended that made the data."""
     producing_actuation_kind: ActuationKind | None
+    """Whether real equipment moved, simulated equipment, or both."""
     subject_id: UUID | None
     derived_from: IdSet
     used_calibration_ids: IdSet  # Revisions, all of them pinned by the producing run.
     status: DatasetStatus = REGISTERED
     intent: DatasetIntent
+    """Whether results may rest on it: not yet (Trial), yes (Production), no longer (Retracted)."""
     external_id: str | None = None
     external_id_scheme: str | None = None
 
@@ -413,26 +417,38 @@ class AssignDatasetExternalId(Verb[Dataset]):
         return [DatasetExternalIdAssigned(**kept, assigned_by=call.principal_id)]
 
 
-dataset.get(hidden=["created_at"])
-DatasetSummary = Summary.from_state(
-    dataset,
-    "name uri checksum producing_run_id producing_procedure_id subject_id status intent used_calibration_ids created_at",
-    hidden="derived_from producing_actuation_kind",
-    marked=True,
-)
+GetDataset = dataset.get(hidden=["created_at"])
+
+
+class DatasetSummary(Summary):
+    dataset_id: UUID
+    name: FreeText
+    uri: FreeText
+    checksum: Checksum
+    producing_run_id: UUID | None
+    producing_procedure_id: UUID | None
+    subject_id: UUID | None
+    status: DatasetStatus
+    intent: DatasetIntent
+    used_calibration_ids: IdSet
+    created_at: datetime
+    derived_from: Hidden[IdSet]
+    producing_actuation_kind: Hidden[ActuationKind | None]
 
 
 @dataset.listing(DatasetSummary)
-class ListDatasets(NamedListQuery):
+class ListDatasets(NamedListQuery[DatasetSummary]):
     """Datasets in order of registration; `derived_from` lists the direct children of one."""
 
     indexed: ClassVar[tuple[str, ...]] = ("derived_from",)
 
     status: DatasetStatus | None = None
     intent: DatasetIntent | None = None
+    """Whether results may rest on it: not yet (Trial), yes (Production), no longer (Retracted)."""
     producing_run_id: UUID | None = None
     subject_id: UUID | None = None
     derived_from: UUID | None = None
+    """Only datasets made directly from this one."""
     used_calibration_id: UUID | None = None
 
     def where(self) -> Iterator[Where]:

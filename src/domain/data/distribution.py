@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, NamedTuple, assert_never
+from typing import Annotated, ClassVar, NamedTuple, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -72,16 +72,20 @@ class Distribution(State):
     registered_at: datetime
     registered_by: UUID
     overwritten_distribution_ids: IdSet = frozenset()  # The copies at its address whose other bytes it took the place of.
+    """The copies whose other bytes were at its address before; they are Stale."""
     verified_at: datetime | None = None
     verified_by: UUID | None = None
     marked_stale_at: datetime | None = None
     marked_stale_by: UUID | None = None
     stale_reason: FreeText | None = None
+    """Why the copy's bytes are not what they should be."""
     overwritten_by_distribution_id: UUID | None = None  # The copy with other bytes that is at its address now.
+    """The copy whose other bytes are at its address now, where that is known."""
     stale_trigger: TriggerSource | None = None  # Whether somebody said so, or its bytes were read.
     discarded_at: datetime | None = None
     discarded_by: UUID | None = None
     discard_reason: FreeText | None = None
+    """Why the copy was given up."""
 
 
 distribution = Aggregate(Distribution, "/distributions", context="data")
@@ -216,6 +220,7 @@ class RegisterDistribution(JudgedCreation[Place]):
 
     dataset_id: UUID
     supply_id: UUID
+    """The storage supply that the copy is on."""
     uri: GivenUri
     checksum: GivenChecksum
     byte_size: GivenByteSize
@@ -379,18 +384,31 @@ def copies_of(dataset_id: UUID) -> Reads[tuple[Distribution, ...]]:
     return tuple((yield from find_all(Distribution, (yield from members_of(COPIES, dataset_id)))).values())
 
 
-distribution.get(hidden=["created_at", "stale_trigger"])
-DistributionSummary = Summary.from_state(
-    distribution,
-    "dataset_id supply_id uri checksum byte_size encoding access_protocol status registered_at registered_by verified_at "
-    "marked_stale_at overwritten_by_distribution_id discarded_at discard_reason",
-    "registered_at",
-    marked=True,
-)
+GetDistribution = distribution.get(hidden=["created_at", "stale_trigger"])
+
+
+class DistributionSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    distribution_id: UUID
+    dataset_id: UUID
+    supply_id: UUID
+    uri: FreeText
+    checksum: Checksum
+    byte_size: int
+    encoding: Encoding
+    access_protocol: AccessProtocol
+    status: DistributionStatus
+    registered_at: datetime
+    registered_by: UUID
+    verified_at: datetime | None
+    marked_stale_at: datetime | None
+    overwritten_by_distribution_id: UUID | None
+    discarded_at: datetime | None
+    discard_reason: FreeText | None
 
 
 @distribution.listing(DistributionSummary)
-class ListDistributions(ListQuery):
+class ListDistributions(ListQuery[DistributionSummary]):
     """Copies in order of registration."""
 
     dataset_id: UUID | None = None

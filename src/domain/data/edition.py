@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, NamedTuple, assert_never
+from typing import Annotated, ClassVar, NamedTuple, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -74,6 +74,7 @@ class Edition(State):
     license: str | None
     content_hash: str | None = None
     published_content_hash: str | None = None
+    """The SHA-256 of the manifest as published, as 64 hex digits."""
     external_id: str | None = None
     external_id_scheme: str | None = None
     status: EditionStatus = REGISTERED
@@ -572,24 +573,43 @@ def _check_creators(creator_ids: tuple[UUID, ...]) -> None:
         raise InvalidCreatorsError("A creator is named twice; name each once.", reason="repeated")
 
 
-edition.get(hidden=["created_at"])
-EditionSummary = Summary.from_state(
-    edition,
-    "kind title dataset_ids creator_ids license publication_year publisher_facility_code content_hash "
-    "published_content_hash external_id external_id_scheme status registered_at registered_by sealed_at sealed_by "
-    "published_at published_by withdrawn_at withdrawn_by withdrawal_reason",
-    "registered_at",
-    marked=True,
-)
+GetEdition = edition.get(hidden=["created_at"])
+
+
+class EditionSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    edition_id: UUID
+    kind: EditionKind
+    title: FreeText
+    dataset_ids: IdSet
+    creator_ids: tuple[UUID, ...]
+    license: str | None
+    publication_year: int | None
+    publisher_facility_code: str | None
+    content_hash: str | None
+    published_content_hash: str | None
+    external_id: str | None
+    external_id_scheme: str | None
+    status: EditionStatus
+    registered_at: datetime
+    registered_by: UUID
+    sealed_at: datetime | None
+    sealed_by: UUID | None
+    published_at: datetime | None
+    published_by: UUID | None
+    withdrawn_at: datetime | None
+    withdrawn_by: UUID | None
+    withdrawal_reason: FreeText | None
 
 
 @edition.listing(EditionSummary)
-class ListEditions(NamedListQuery):
+class ListEditions(NamedListQuery[EditionSummary]):
     """Editions in order of registration; `dataset_id` lists those with this member."""
 
     status: EditionStatus | None = None
     kind: EditionKind | None = None
     dataset_id: UUID | None = None
+    """Only editions with this member."""
     publisher_facility_code: str | None = None
 
 
@@ -598,7 +618,7 @@ class ListEditions(NamedListQuery):
     media_types=[one.media_type for one in SERIALIZERS.values()],
     refuses=[EditionManifestNotFoundError],
 )
-class GetEditionManifest(Query):
+class GetEditionManifest(Query[Document]):
     """The manifest of an edition: as published, or as sealed before that."""
 
     def answer(self, edition: Edition, call: Call) -> Reads[Document]:

@@ -40,7 +40,7 @@ def datacite_document(citation: Citation, external_id: str | None) -> Document:
 
 
 @dataset.query(get="/{dataset_id}/datacite", media_types=[DATACITE_JSON])
-class GetDatasetDatacite(Query):
+class GetDatasetDatacite(Query[Document]):
     """The dataset as a record of DataCite 4.6, with its parents, instruments and sample; what is minted is the same."""
 
     def answer(self, dataset: Dataset, call: Call) -> Reads[Document]:
@@ -52,7 +52,7 @@ class GetDatasetDatacite(Query):
     media_types=[DATACITE_JSON],
     refuses=[EditionManifestNotFoundError, EditionDatasetDistributionNotFoundError],
 )
-class GetEditionDatacite(Query):
+class GetEditionDatacite(Query[Document]):
     """The sealed edition as a record of DataCite 4.6, with its members.
 
     People whose names the caller may not read are withheld; what is minted names all creators.
@@ -75,7 +75,7 @@ def published_citation(edition: Edition, *, all_named: bool) -> Reads[Citation]:
 
 
 @subject.query(get="/{subject_id}/igsn", media_types=[DATACITE_JSON])
-class GetSubjectIgsn(Query):
+class GetSubjectIgsn(Query[Document]):
     """The sample as the record that DataCite 4.6 publishes under its IGSN."""
 
     def answer(self, subject: Subject, call: Call) -> Reads[Document]:

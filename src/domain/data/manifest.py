@@ -63,7 +63,7 @@ def manifest_text(kind: EditionKind, contents: EditionContents) -> str:
         raise EditionSerializerError(detail, reason="not_serializable") from None
 
 
-def ro_crate(contents: EditionContents) -> Mapping[str, Any]:
+def ro_crate(contents: EditionContents) -> Mapping[str, object]:
     """Return an edition as an RO-Crate: a flat graph of the crate, its members, and whom and what they refer to."""
     license = None if contents.license is None else f"{SPDX_LICENSES}{contents.license}"
     publisher = f"#facility-{contents.publisher_facility_code}"
@@ -99,7 +99,7 @@ def ro_crate(contents: EditionContents) -> Mapping[str, Any]:
     return {"@context": f"{RO_CRATE}/context", "@graph": graph}
 
 
-def _member(dataset: Dataset, copy: Distribution) -> dict[str, Any]:
+def _member(dataset: Dataset, copy: Distribution) -> dict[str, object]:
     is_file = copy.checksum.algorithm is ChecksumAlgorithm.SHA256
     profiles = sorted(copy.encoding.conforms_to)
     return {
@@ -114,7 +114,7 @@ def _member(dataset: Dataset, copy: Distribution) -> dict[str, Any]:
     }
 
 
-def datacite_manifest(contents: EditionContents) -> Mapping[str, Any]:
+def datacite_manifest(contents: EditionContents) -> Mapping[str, object]:
     """Return an edition as the record that DataCite publishes of it, with creators by their ids instead of their names."""
     creators = tuple(
         CitedParty(name=WITHHELD, identifier=f"urn:uuid:{id}", identifier_type="URN", personal=True)

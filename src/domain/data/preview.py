@@ -44,7 +44,7 @@ class PreviewPort(Protocol):
 
 
 @dataset.query(get="/{dataset_id}/preview.png", media_types=["image/png"], refuses=[DatasetPreviewUnavailableError])
-class GetDatasetPreview(Query):
+class GetDatasetPreview(Query[Document]):
     """A small picture of a dataset: the middle frame of the largest array in its HDF5 file, in shades of grey.
 
     A Stale copy is not shown, nor is a file that has another size, or was written to after it was registered or verified.

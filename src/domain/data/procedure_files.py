@@ -180,6 +180,7 @@ class LeftFile(AnswerForm):
 
     step_index: int
     code: str
+    """The class name of the refusal."""
     detail: Annotated[str, MayContainPersonalData()]
 
 
@@ -248,7 +249,9 @@ class FileView(AnswerForm):
     name: FreeText
     step_index: int
     written_at: datetime
+    """When the file was written."""
     output_name: str | None
+    """The name of the program's output."""
     dataset_id: UUID | None
 
 
@@ -256,14 +259,16 @@ class ProcedureFilesView(AnswerForm):
     """The files of a procedure, and how far their registration is; `status` is null where none was begun."""
 
     files: tuple[FileView, ...]
+    """The files that the steps left."""
     work_id: UUID | None
     status: TaskStatus | None
     refusal: Annotated[str | None, MayContainPersonalData()] = None  # Why none was registered, where that was refused.
+    """Why the files could not be registered."""
     left: tuple[LeftFile, ...] = ()
 
 
 @procedure.query(get="/{procedure_id}/files", returns=ProcedureFilesView)
-class GetProcedureFiles(Query):
+class GetProcedureFiles(Query[ProcedureFilesView]):
     """The files that the steps of a procedure left, as its logbook tells, and the datasets that they became."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[ProcedureFilesView]:

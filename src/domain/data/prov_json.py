@@ -51,7 +51,7 @@ def _prefixes(deployment: Deployment) -> dict[str, str]:
 
 
 def _elements(graph: ProvenanceGraph, names: dict[UUID, str]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     for node in graph.nodes:
         section = "activity" if node.kind in ACTIVITIES else "agent" if node.kind in AGENTS else "entity"
         found.setdefault(section, {})[names[node.id]] = _attributes(node)
@@ -59,7 +59,7 @@ def _elements(graph: ProvenanceGraph, names: dict[UUID, str]) -> dict[str, dict[
 
 
 def _attributes(node: ProvenanceNode) -> dict[str, Any]:
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, object] = {}
     if node.label is not None:
         attributes["prov:label"] = node.label
     if node.kind in TYPES:
@@ -70,7 +70,7 @@ def _attributes(node: ProvenanceNode) -> dict[str, Any]:
     return attributes | {f"baton:{name}": _value(value) for name, value in others.items() if value is not None}
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     match value:
         case datetime():
             return {"$": instant(value), "type": "xsd:dateTime"}

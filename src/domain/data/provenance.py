@@ -76,6 +76,7 @@ class ProvenanceEdgeView(Value):
     source: Annotated[UUID, Field(alias="from")]
     target: Annotated[UUID, Field(alias="to")]
     relation: ProvenanceRelation
+    """How the two belong together, in the terms of PROV."""
 
 
 class DatasetProvenance(Value):
@@ -84,7 +85,9 @@ class DatasetProvenance(Value):
     dataset_id: UUID
     nodes: tuple[ProvenanceNode, ...]
     edges: tuple[ProvenanceEdgeView, ...]
+    """The relations between the nodes."""
     truncated: bool
+    """Whether there is more than is shown."""
 
 
 class ProvenanceQuery(Query):
@@ -149,7 +152,7 @@ class GraphBuilder:
         label: str | None = None,
         status: str | None = None,
         at: datetime | None = None,
-        details: Mapping[str, Any] = NOTHING,
+        details: Mapping[str, object] = NOTHING,
     ) -> None:
         """Add a node, with what the caller may know of it."""
         shown = (label, status, at, details) if kind in self._shown_kinds else (None, None, None, NOTHING)
@@ -160,7 +163,7 @@ class GraphBuilder:
         if target is not None:
             self.edges.append(ProvenanceEdge(source, relation, target))
 
-    def change(self, id: UUID, **details: Any) -> None:
+    def change(self, id: UUID, **details: object) -> None:
         """Add details to a node that shows any."""
         if (node := self.nodes[id]).details:
             self.nodes[id] = replace(node, details={**node.details, **details})
@@ -352,7 +355,7 @@ def _add_revisions(builder: GraphBuilder, ids: Iterable[UUID]) -> Reads[None]:
 def _add_revision(builder: GraphBuilder, calibration: Calibration, revision: Revision) -> set[UUID]:
     """Add one revision, and return the procedure that measured it, where one did."""
     id = revision.revision_id
-    details: dict[str, Any] = {
+    details: dict[str, object] = {
         "calibration_id": calibration.id,
         "target_id": calibration.target_id,
         "source_kind": revision.source.kind,

@@ -61,7 +61,9 @@ class ProvenanceNode:
     label: FreeText | None = None
     status: str | None = None
     at: datetime | None = None  # When it was registered, started, captured, established or decided.
+    """When it came to be."""
     details: Annotated[Mapping[str, Any], Field(description="What else its kind has.")] = field(default_factory=dict)
+    """What else its kind has."""
 
 
 class ProvenanceEdge(NamedTuple):

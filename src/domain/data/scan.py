@@ -3,7 +3,7 @@ none. What the file says is read by a process of its own; here it is judged and 
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
@@ -213,7 +213,7 @@ def start_time(text: str | None) -> datetime | None:
 _MOMENT: TypeAdapter[datetime] = TypeAdapter(Instant)
 
 
-def evidence_of(description: ScanDescription, captured_at_source: str) -> dict[str, Any]:
+def evidence_of(description: ScanDescription, captured_at_source: str) -> dict[str, object]:
     """Return what is kept of a file's description; what the file does not tell has no key."""
     captured, commanded = description.projection_count, description.commanded_projection_count
     told = description.model_dump(mode="json", exclude={"layout", "quantities", "unchecked"}, exclude_none=True)
@@ -229,7 +229,7 @@ def evidence_of(description: ScanDescription, captured_at_source: str) -> dict[s
     }
 
 
-def already_ingested(**facts: Any) -> DatasetAlreadyIngestedError:
+def already_ingested(**facts: object) -> DatasetAlreadyIngestedError:
     """Return the refusal of bytes that are a dataset already."""
     detail = "A file with these bytes was ingested already; use its dataset, or discard that one first."
     return DatasetAlreadyIngestedError(detail, reason="already_ingested", facts=facts)

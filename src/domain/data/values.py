@@ -33,6 +33,7 @@ class Checksum(Value):
 
     algorithm: ChecksumAlgorithm
     value: str
+    """The digest, as 64 hex digits."""
 
 
 class Encoding(Value):
@@ -47,6 +48,7 @@ class GivenChecksum(Value):
 
     algorithm: GivenWord
     value: GivenWord
+    """The digest, as 64 hex digits."""
 
 
 class GivenEncoding(Value):

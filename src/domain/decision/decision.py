@@ -76,6 +76,7 @@ class Decision(State):
     context: str
     choice: FreeText
     parent_id: UUID | None
+    """The decision that this one corrects or follows."""
     override_kind: OverrideKind | None
     rule: str | None
     reasoning: FreeText | None
@@ -85,7 +86,9 @@ class Decision(State):
     inputs: Inputs | None
     reasoning_signature: str | None
     logbooks: Mapping[LogbookKind, UUID] = field(default_factory=dict)
+    """The logbooks it has, by kind."""
     ratings: Mapping[UUID, Rating] = field(default_factory=dict)
+    """What actors thought of the decision, by actor."""
 
     @property
     def confidence_band(self) -> ConfidenceBand | None:
@@ -185,10 +188,12 @@ class RegisterDecision(JudgedCreation[Actor]):
     context: Annotated[str, decision.text("context", 100)]
     choice: Annotated[str, decision.text("choice", 500, personal=True)]
     parent_id: UUID | None = None
+    """The decision that this one corrects or follows."""
     override_kind: OverrideKind | None = None
     rule: Annotated[str, decision.text("rule", 500)] | None = None
     reasoning: Annotated[str | None, Remark(5000, personal=True)] = None
     confidence: Annotated[float, Field(strict=True)] | None = None
+    """How sure the decider is, a fraction from 0 to 1."""
     confidence_source: ConfidenceSource | None = None
     alternatives: tuple[Annotated[str, Text(500, InvalidDecisionAlternativesError, "alternative", personal=True)], ...] = ()
     inputs: dict[str, JsonValue] | None = None
@@ -240,21 +245,32 @@ class RateDecision(Verb[Decision]):
         return [DecisionRated(**dict(self), rated_by=by, rated_at=at, confidence_at_rating=confidence)]
 
 
-decision.get(
+GetDecision = decision.get(
     *("id", "decided_by", "decided_at", "context", "choice", "parent_id", "override_kind", "rule", "reasoning"),
     *("confidence", "confidence_source", "confidence_band", "alternatives", "inputs", "reasoning_signature"),
     *("logbooks", "ratings"),
 )
 
 
-@decision.listing(
-    Summary.from_state(decision, "decided_by context choice rule parent_id confidence confidence_band created_at")
-)
-class ListDecisions(ListQuery):
+class DecisionSummary(Summary):
+    decision_id: UUID
+    decided_by: UUID
+    context: str
+    choice: str
+    rule: str | None
+    parent_id: UUID | None
+    confidence: float | None
+    confidence_band: ConfidenceBand | None
+    created_at: datetime
+
+
+@decision.listing(DecisionSummary)
+class ListDecisions(ListQuery[DecisionSummary]):
     """Decisions in the order they were registered."""
 
     context: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     choice: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    """Only decisions with this choice."""
     exclude_choices: tuple[Annotated[str, Field(min_length=1, max_length=500)], ...] = ()
     rule: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     decided_by: UUID | None = None
@@ -352,7 +368,7 @@ def append_spans(command: Command, spans: Sequence[Span], decision_id: UUID, log
 
 
 @decision.listing(Inference, get="/{decision_id}/inferences")
-class ListInferences(ListQuery):
+class ListInferences(ListQuery[Inference]):
     """The calls behind a decision by time; prompt and answer texts only where asked for."""
 
     include_messages: bool = False

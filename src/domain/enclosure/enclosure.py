@@ -9,10 +9,22 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, assert_never
 from uuid import UUID
 
-from pydantic import Field, create_model
+from pydantic import Field
 
 from baton.domain.access.actor import ActorKind
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, copy_with
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Event,
+    JudgedCreation,
+    Outcome,
+    State,
+    TimeTravel,
+    Value,
+    Verb,
+    copy_with,
+    values_of,
+)
 from baton.domain.registry import Internal
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.canonical import canonical_json
@@ -58,11 +70,16 @@ class Enclosure(State):
     registered_at: datetime
     registered_by: UUID
     last_permit_status_changed_at: datetime | None = None
+    """When the interlock's permit last changed."""
     last_permit_status_reason: FreeText | None = None
+    """The reason given with the last change of the permit."""
     last_trigger: TriggerSource | None = None
     last_source_kind: str | None = None
+    """The kind of source that the last report came from."""
     last_source_id: str | None = None
+    """The signal that the last report came from."""
     last_source_observed_at: datetime | None = None
+    """When the source of the last report had looked."""
     decommissioned_at: datetime | None = None
     decommissioned_by: UUID | None = None
 
@@ -224,6 +241,8 @@ class PastEnclosureView(Value):
     registered_by: UUID
     decommissioned_at: datetime | None
     decommissioned_by: UUID | None
+    enclosure_id: UUID
+    created_at: datetime
 
 
 class EnclosureView(PastEnclosureView):
@@ -238,11 +257,11 @@ class EnclosureView(PastEnclosureView):
 
 
 @enclosure.query(get="/{enclosure_id}", returns=EnclosureView | PastEnclosureView)
-class GetEnclosure(TimeTravel):
+class GetEnclosure(TimeTravel[PastEnclosureView]):
     """One enclosure, folded from its stream, with the age of its last observation and whether a monitor watches it."""
 
     def answer(self, enclosure: Enclosure, call: Call) -> Reads[PastEnclosureView]:
-        shown: dict[str, Any] = {name: getattr(enclosure, name) for name in PastEnclosureView.model_fields}
+        shown = values_of(enclosure, PastEnclosureView)
         if self.travels:
             return PastEnclosureView(**shown)
         contact = yield from record_of(EnclosureContact, enclosure_id=enclosure.id)
@@ -255,24 +274,33 @@ class GetEnclosure(TimeTravel):
         )
 
 
-EnclosureSummary = Summary.from_state(
-    enclosure,
-    "name facility_code lifecycle permit_status registered_at registered_by last_permit_status_changed_at "
-    "last_permit_status_reason last_trigger last_source_kind last_source_id last_source_observed_at decommissioned_at "
-    "decommissioned_by",
-    "registered_at",
-    marked=True,
-)
-EnclosureItem = create_model(
-    "EnclosureItem",
-    __base__=EnclosureSummary,
-    __doc__="A listed enclosure; an old change means no change since, and `last_contact_at` when it was last looked at.",
-    last_contact_at=(datetime | None, ...),
-)
+class EnclosureSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    enclosure_id: UUID
+    name: str
+    facility_code: str
+    lifecycle: EnclosureLifecycle
+    permit_status: EnclosurePermitStatus
+    registered_at: datetime
+    registered_by: UUID
+    last_permit_status_changed_at: datetime | None
+    last_permit_status_reason: FreeText | None
+    last_trigger: TriggerSource | None
+    last_source_kind: str | None
+    last_source_id: str | None
+    last_source_observed_at: datetime | None
+    decommissioned_at: datetime | None
+    decommissioned_by: UUID | None
+
+
+class EnclosureItem(EnclosureSummary):
+    """A listed enclosure; an old change means no change since, and `last_contact_at` when it was last looked at."""
+
+    last_contact_at: datetime | None
 
 
 @enclosure.listing(EnclosureSummary, returns=EnclosureItem)
-class ListEnclosures(NamedListQuery):
+class ListEnclosures(NamedListQuery[EnclosureItem]):
     """Enclosures in order of registration, Decommissioned ones included, with the time of their last observation."""
 
     lifecycle: EnclosureLifecycle | None = None

@@ -4,6 +4,7 @@ Its content hash is built from names instead of ids, so equal blueprints of two 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 from uuid import UUID
@@ -256,7 +257,7 @@ def check_slot_names(blueprint: BlueprintCommand, children: dict[UUID, Assembly]
         raise contradiction("slot_name_conflict", detail, slot_names=twice)
 
 
-def contradiction(reason: str, detail: str, **facts: Any) -> InvalidAssemblyError:
+def contradiction(reason: str, detail: str, **facts: object) -> InvalidAssemblyError:
     """Return the refusal of a blueprint that contradicts itself."""
     return InvalidAssemblyError(detail, reason=reason, facts=facts)
 
@@ -301,7 +302,7 @@ def blueprint_hash(blueprint: BlueprintCommand, references: BlueprintReferences)
     )
 
 
-def _in_canonical_order(values: Iterable[Any]) -> list[Any]:
+def _in_canonical_order(values: Iterable[object]) -> list[object]:
     """Return a set as a list in the order of the canonical forms."""
     return sorted(values, key=canonical_json)
 
@@ -338,11 +339,21 @@ class DeprecateAssembly(Verb[Assembly]):
     reason: OptionalReason = None
 
 
-assembly.get()
+GetAssembly = assembly.get()
 
 
-@assembly.listing(Summary.from_state(assembly, "name status version_tag content_hash presented_role_ids created_at"))
-class ListAssemblies(NamedListQuery):
+class AssemblySummary(Summary):
+    assembly_id: UUID
+    name: str
+    status: AssemblyStatus
+    version_tag: str | None
+    content_hash: str
+    presented_role_ids: IdSet
+    created_at: datetime
+
+
+@assembly.listing(AssemblySummary)
+class ListAssemblies(NamedListQuery[AssemblySummary]):
     """Assemblies in order of definition."""
 
     filters = {"role_id": "presented_role_id"}

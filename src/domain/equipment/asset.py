@@ -53,6 +53,7 @@ class Asset(State):
     family_ids: IdSet
     settings: Mapping[str, Any] = field(default_factory=dict)
     schema_revisions: Mapping[UUID, int] = field(default_factory=dict)
+    """The number of the settings schema's revision, by family, that the settings were checked against."""
     alternate_identifiers: tuple[AlternateIdentifier, ...]
     signal_limits: Mapping[str, values.SignalLimits] = field(default_factory=dict)  # By address.
     located_in_enclosure_id: UUID | None

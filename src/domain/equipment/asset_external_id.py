@@ -110,9 +110,13 @@ class MintSweepView(Value):
     sweep_id: UUID
     status: MintSweepStatus
     scanned: int
+    """Number of assets that were looked at."""
     minted: tuple[MintedAsset, ...]
+    """The assets that got an identifier."""
     skipped: tuple[SkippedAsset, ...]
+    """The assets that needed nothing, and why."""
     failed: tuple[FailedAsset, ...]
+    """The assets that got no identifier, and why."""
 
 
 class AssetMintSweepNotFoundError(NotFound, context="equipment"):
@@ -138,6 +142,7 @@ class MintMissingAssetExternalIds(JudgedCreation[None]):
 
     external_id_scheme: ExternalIdScheme = ExternalIdScheme.DOI
     facility_code: FacilityCode | None = None
+    """Only assets of this facility."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
     wait: Annotated[int, Field(ge=0, le=60, description="Seconds to wait for the result.")] = 30
 
@@ -194,7 +199,7 @@ def sweep_view(sweep: MintSweep) -> MintSweepView:
 
 
 @asset.query(get="", path="/mint-sweeps/{sweep_id}", returns=MintSweepView, refuses=[AssetMintSweepNotFoundError])
-class GetAssetMintSweep(Query):
+class GetAssetMintSweep(Query[MintSweepView]):
     """How far a sweep is, and what became of each asset."""
 
     sweep_id: UUID
@@ -218,7 +223,7 @@ class AssetCannotExportPidinstError(Conflict, context="equipment"):
 @asset.query(
     get="/{asset_id}/pidinst", returns=PidinstRecord, refuses=[AssetNotPidinstEligibleError, AssetCannotExportPidinstError]
 )
-class GetAssetPidinst(Query):
+class GetAssetPidinst(Query[PidinstRecord]):
     """The asset as a PIDINST record."""
 
     def answer(self, asset: Asset, call: Call) -> Reads[PidinstRecord]:

@@ -69,6 +69,7 @@ class AddAssetPort(Verb[Asset]):
 
     port_name: Annotated[str, Text(100, values.InvalidAssetPortError, "port name")]
     direction: values.PortDirection
+    """Whether the signal enters (Input) or leaves (Output)."""
     signal_type: Annotated[str, Text(50, values.InvalidAssetPortError, "signal type")]
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
@@ -106,7 +107,9 @@ class RemoveAssetAlternateIdentifier(Verb[Asset]):
     """Take another name away from the asset."""
 
     kind: values.AlternateIdentifierKind
+    """Where the other name was used."""
     value: Annotated[str, Field(min_length=1, max_length=200)]
+    """The other name, exactly as it was added."""
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
         value = self.value.strip()
@@ -132,6 +135,7 @@ class RemoveAssetOwner(Verb[Asset]):
     """Take an owner away; the last one may go too."""
 
     name: Annotated[str, Field(min_length=1, max_length=255)]
+    """What the institution is called, exactly as it was added."""
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
         name = self.name.strip()
@@ -145,6 +149,7 @@ class UpdateAssetPartitionRule(Verb[Asset]):
     """Make the asset a virtual axis, or with null a plain one again."""
 
     partition_rule: PartitionRule | None
+    """How the axes share the commanded value; null makes it a plain axis again."""
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
         if self.partition_rule is not None:

@@ -48,10 +48,11 @@ OWN = tuple(name for name in AssetContent.model_fields if name != "asset_id")
 
 
 @asset.query(post="/read", returns=AssetContents, mcp=False, refuses=[asset.NotFound])
-class ReadAssets(Query):
+class ReadAssets(Query[AssetContents]):
     """Up to 500 assets whole, each folded from its stream."""
 
     asset_ids: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MOST_ASSETS)]
+    """The assets to read."""
 
     def answer(self, call: Call) -> Reads[AssetContents]:
         found = yield from require_all(Asset, self.asset_ids)

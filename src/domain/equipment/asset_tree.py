@@ -176,8 +176,10 @@ class RegisterAsset(JudgedCreation[RegistrationFacts]):
     """Register a piece of equipment: a root of a facility, or a part of another asset."""
 
     name: AssetName
+    """What people call the asset, such as Rotation stage."""
     tier: AssetTier
     parent_id: UUID | None = None
+    """The asset that this one is part of; none for the root of a facility."""
     facility_code: FacilityCode | None = None
     family_ids: Annotated[IdSet, Field(max_length=1000)] = frozenset()
     model_id: UUID | None = None
@@ -185,6 +187,7 @@ class RegisterAsset(JudgedCreation[RegistrationFacts]):
     located_in_enclosure_id: UUID | None = None
     drawing: Drawing | None = None
     alternate_identifiers: Annotated[tuple[AlternateIdentifier, ...], Field(max_length=1000)] = ()
+    """Other names; one of kind EPICS_PV makes the asset own that process variable."""
     owners: Annotated[tuple[Owner, ...], Field(max_length=1000)] = ()
 
     def gather(self, call: Call) -> Reads[RegistrationFacts]:
@@ -340,6 +343,7 @@ class AssetNode(Value):
     condition: assets.AssetCondition
     parent_id: UUID | None
     depth: int
+    """Number of levels between the asset asked about and this one."""
     located_in_enclosure_id: UUID | None
 
 
@@ -348,14 +352,16 @@ class AssetTree(Value):
 
     asset_id: UUID
     direction: TreeDirection
+    """Whether the tree goes down (descendants) or up (ancestors)."""
     nodes: tuple[AssetNode, ...]
 
 
 @asset.query(get="/{asset_id}/tree", returns=AssetTree, refuses=[AncestorWalkDepthExceededError])
-class GetAssetTree(Query):
+class GetAssetTree(Query[AssetTree]):
     """What is below an asset, or above it, read from the streams themselves."""
 
     direction: TreeDirection = TreeDirection.DESCENDANTS
+    """Whether to go down (descendants) or up (ancestors)."""
     max_depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = MAX_DEPTH
     min_position: LogPosition | None = None
 

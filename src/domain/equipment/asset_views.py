@@ -1,26 +1,45 @@
 """What is shown of assets: one asset, and the list."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Annotated, ClassVar, Self
 from uuid import UUID
 
 from pydantic import Field, model_validator
 
 from baton.domain.equipment.asset import AssetCondition, AssetLifecycle, AssetTier, asset
-from baton.domain.equipment.values import AlternateIdentifierKind
-from baton.domain.shared.listing import NamedListQuery, Summary, Where
+from baton.domain.equipment.values import AlternateIdentifier, AlternateIdentifierKind, Drawing, Owner
+from baton.domain.kernel import IdSet
+from baton.domain.shared.listing import Hidden, NamedListQuery, Summary, Where
 
-asset.get()
-AssetSummary = Summary.from_state(
-    asset,
-    "name tier lifecycle condition parent_id facility_code model_id fixture_id located_in_enclosure_id external_id "
-    "created_at",
-    hidden="family_ids drawing owners alternate_identifiers controller_id virtual_axis commissioned_at decommissioned_at",
-)
+GetAsset = asset.get()
+
+
+class AssetSummary(Summary):
+    asset_id: UUID
+    name: str
+    tier: AssetTier
+    lifecycle: AssetLifecycle
+    condition: AssetCondition
+    parent_id: UUID | None
+    facility_code: str | None
+    model_id: UUID | None
+    fixture_id: UUID | None
+    located_in_enclosure_id: UUID | None
+    external_id: str | None
+    created_at: datetime
+    family_ids: Hidden[IdSet]
+    drawing: Hidden[Drawing | None]
+    owners: Hidden[tuple[Owner, ...]]
+    alternate_identifiers: Hidden[tuple[AlternateIdentifier, ...]]
+    controller_id: Hidden[UUID | None]
+    virtual_axis: Hidden[bool]
+    commissioned_at: Hidden[datetime]
+    decommissioned_at: Hidden[datetime | None]
 
 
 @asset.listing(AssetSummary)
-class ListAssets(NamedListQuery):
+class ListAssets(NamedListQuery[AssetSummary]):
     """Assets in order of registration; a parent's id lists what is right below it, and `root` those below none."""
 
     indexed: ClassVar[tuple[str, ...]] = ("alternate_identifiers",)

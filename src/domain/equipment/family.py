@@ -58,6 +58,7 @@ class Family(State):
     status: FamilyStatus = DEFINED
     version_tag: str | None = None
     settings_schema_revision: int = 0
+    """The number of times that the settings schema was set."""
     presented_role_ids: IdSet = frozenset()
     versioned_at: datetime | None = None
     deprecated_at: datetime | None = None
@@ -247,14 +248,23 @@ class DeprecateFamily(Verb[Family]):
     reason: OptionalReason = None
 
 
-family.get(hidden=["units_by_revision"])
-FamilySummary = Summary.from_state(
-    family, "name status version_tag affordances presented_role_ids settings_schema_present created_at"
-)
+GetFamily = family.get(hidden=["units_by_revision"])
+
+
+class FamilySummary(Summary):
+    family_id: UUID
+    name: str
+    status: FamilyStatus
+    version_tag: str | None
+    affordances: SortedSet[Affordance]
+    presented_role_ids: IdSet
+    settings_schema_present: bool
+    """Whether the family has a settings schema."""
+    created_at: datetime
 
 
 @family.listing(FamilySummary)
-class ListFamilies(NamedListQuery):
+class ListFamilies(NamedListQuery[FamilySummary]):
     """Families in order of definition."""
 
     filters: ClassVar[dict[str, str]] = {"role_id": "presented_role_id"}
@@ -270,10 +280,11 @@ class AffordanceRow(Value):
     kind: AffordanceKind
     group: AffordanceGroup
     meaning: str
+    """What the affordance means."""
 
 
 @family.query(get="", path="/affordances", returns=Page[AffordanceRow])
-class ListAffordances(Query):
+class ListAffordances(Query[Page[AffordanceRow]]):
     """Every affordance a family can declare, with what it means; the list is closed and fits one page."""
 
     def answer(self, call: Call) -> Reads[Page[Any]]:

@@ -172,14 +172,23 @@ class AssignFixtureExternalId(ExternalIdAssignment, JudgedVerb[Fixture, MintedId
         return (yield from self.mint(fixture, (yield from published_record(fixture))))
 
 
-fixture.get(hidden=["created_at"])
-FixtureSummary = Summary.from_state(
-    fixture, "assembly_id assembly_content_hash surface_id binding_count override_count created_at"
-)
+GetFixture = fixture.get(hidden=["created_at"])
+
+
+class FixtureSummary(Summary):
+    fixture_id: UUID
+    assembly_id: UUID
+    assembly_content_hash: str
+    surface_id: UUID
+    binding_count: int
+    """Number of assets in slots."""
+    override_count: int
+    """Number of parameters that were overridden."""
+    created_at: datetime
 
 
 @fixture.listing(FixtureSummary)
-class ListFixtures(ListQuery):
+class ListFixtures(ListQuery[FixtureSummary]):
     """Fixtures in order of registration."""
 
     assembly_id: UUID | None = None
@@ -192,7 +201,7 @@ class FixtureCannotExportPidinstError(Conflict, context="equipment"):
 
 
 @fixture.query(get="/{fixture_id}/pidinst", returns=PidinstRecord, refuses=[FixtureCannotExportPidinstError])
-class GetFixturePidinst(Query):
+class GetFixturePidinst(Query[PidinstRecord]):
     """The fixture as a PIDINST record, with the owners and manufacturers of all its assets."""
 
     def answer(self, fixture: Fixture, call: Call) -> Reads[PidinstRecord]:

@@ -3,8 +3,9 @@ A placement is where a thing sits in its parent frame, within which tolerances; 
 
 import math
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, Strict
@@ -147,6 +148,7 @@ class RegisterFrame(JudgedCreation[Frame | None]):
 
     name: Annotated[str, frame.text("name", 200)]
     parent_id: UUID | None = None
+    """The frame that this one is placed in; none for a root."""
     placement: Placement | None = None
     supersedes: Supersession | None = None
 
@@ -181,7 +183,7 @@ class RegisterFrame(JudgedCreation[Frame | None]):
             check_measured(self.supersedes.transform)
 
 
-def misfit(reason: str, detail: str, **facts: Any) -> InvalidFramePlacementError:
+def misfit(reason: str, detail: str, **facts: object) -> InvalidFramePlacementError:
     """Return the refusal of a placement."""
     return InvalidFramePlacementError(detail, reason=reason, facts=facts)
 
@@ -231,11 +233,20 @@ class DecommissionFrame(JudgedVerb[Frame, dict[str, list[UUID]]]):
         return [FrameDecommissioned(reason=self.reason), *left]
 
 
-frame.get()
+GetFrame = frame.get()
 
 
-@frame.listing(Summary.from_state(frame, "name parent_id placement status created_at"))
-class ListFrames(NamedListQuery):
+class FrameSummary(Summary):
+    frame_id: UUID
+    name: str
+    parent_id: UUID | None
+    placement: Placement | None
+    status: FrameStatus
+    created_at: datetime
+
+
+@frame.listing(FrameSummary)
+class ListFrames(NamedListQuery[FrameSummary]):
     """Frames in order of registration."""
 
     parent_id: UUID | None = None

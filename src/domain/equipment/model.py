@@ -1,6 +1,7 @@
 """A model: a vendor's catalog entry, that is manufacturer, part number and the families its units belong to."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar, assert_never
 from uuid import UUID
@@ -22,7 +23,7 @@ from baton.domain.kernel import (
     copy_with,
 )
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.listing import NamedListQuery, Summary
+from baton.domain.shared.listing import Hidden, NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, require, require_all
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, OptionalReason, Text, name_key
@@ -56,6 +57,7 @@ class Manufacturer(Value):
     """Who makes a model; the identifier and its type go together."""
 
     name: Annotated[str, Text(200, InvalidModelError, "manufacturer name")]
+    """What the manufacturer is called."""
     identifier: Annotated[str, Text(200, InvalidModelError, "manufacturer identifier")] | None = None
     identifier_type: ManufacturerIdentifierType | None = None
 
@@ -228,14 +230,23 @@ class DeprecateModel(Verb[Model]):
     reason: OptionalReason = None
 
 
-model.get()
-ModelSummary = Summary.from_state(
-    model, "name manufacturer part_number declared_family_ids status version_tag created_at", hidden="manufacturer_key"
-)
+GetModel = model.get()
+
+
+class ModelSummary(Summary):
+    model_id: UUID
+    name: str
+    manufacturer: Manufacturer
+    part_number: str
+    declared_family_ids: IdSet
+    status: ModelStatus
+    version_tag: str | None
+    created_at: datetime
+    manufacturer_key: Hidden[str]
 
 
 @model.listing(ModelSummary)
-class ListModels(NamedListQuery):
+class ListModels(NamedListQuery[ModelSummary]):
     """Models in order of definition; a manufacturer's name matches whatever its case."""
 
     filters: ClassVar[dict[str, str]] = {"family_id": "declared_family_id", "manufacturer_name": "manufacturer_key"}

@@ -2,6 +2,7 @@
 
 import unicodedata
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, assert_never
 from uuid import UUID
@@ -105,6 +106,7 @@ class RegisterMount(JudgedCreation[tuple[Mount | None, Frame]]):
 
     slot_code: Annotated[str, Text(200, InvalidSlotCodeError, "slot code")]
     parent_id: UUID | None = None
+    """The mount that this one stands on."""
     placement: Placement
     drawing: Drawing | None = None
 
@@ -228,11 +230,22 @@ class DecommissionMount(JudgedVerb[Mount, list[UUID]]):
         ]
 
 
-mount.get()
+GetMount = mount.get()
 
 
-@mount.listing(Summary.from_state(mount, "slot_code parent_id placement drawing installed_asset_id status created_at"))
-class ListMounts(ListQuery):
+class MountSummary(Summary):
+    mount_id: UUID
+    slot_code: str
+    parent_id: UUID | None
+    placement: Placement
+    drawing: Drawing | None
+    installed_asset_id: UUID | None
+    status: MountStatus
+    created_at: datetime
+
+
+@mount.listing(MountSummary)
+class ListMounts(ListQuery[MountSummary]):
     """Mounts in order of registration."""
 
     parent_id: UUID | None = None

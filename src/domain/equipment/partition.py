@@ -62,8 +62,11 @@ class Unit(Value):
     """The unit a number is in, spelled as in a declared schema."""
 
     system: UnitSystem
+    """Whose code it is, such as udunits."""
     code: Annotated[str, Text(200, InvalidPartitionRuleError, "unit code")]
+    """The unit, spelled as its system spells it, such as mm or deg."""
     label: Annotated[str, Text(200, InvalidPartitionRuleError, "unit label")] | None = None
+    """The unit in words."""
 
 
 class Affine(Value):

@@ -71,6 +71,7 @@ class PidinstDate(Value):
 
     type: PidinstDateType
     date: date
+    """The day."""
 
 
 class PidinstRelation(StrEnum):
@@ -84,6 +85,7 @@ class PidinstRelatedIdentifier(Value):
     identifier: str
     identifier_type: str
     relation_type: PidinstRelation
+    """How the other instrument relates to this one."""
 
 
 class PidinstAlternateIdentifier(Value):
@@ -100,18 +102,28 @@ class PidinstRecord(Value):
     schema_version: Literal["1.0"] = "1.0"
     identifier: PidinstIdentifier
     landing_page: str
+    """The address of the page about the instrument."""
     name: str
+    """What the instrument is called."""
     publisher: str
+    """Who publishes the record."""
     publication_year: int
     owners: tuple[PidinstParty, ...]
     manufacturers: tuple[PidinstParty, ...]
+    """Who made it."""
     model: PidinstTerm | None
+    """The vendor's model."""
     description: None = None
     instrument_types: tuple[PidinstTerm, ...]
+    """The kinds of instrument that it is."""
     measured_variables: tuple[str, ...] = ()
+    """The quantities that the instrument measures."""
     measurement_techniques: tuple[str, ...] = ()
+    """The techniques that the instrument is made for."""
     dates: tuple[PidinstDate, ...] = ()
+    """When the instrument was taken into service, and out of it."""
     related_identifiers: tuple[PidinstRelatedIdentifier, ...]
+    """The instruments that this one is part of, or consists of."""
     alternate_identifiers: tuple[PidinstAlternateIdentifier, ...] = ()
 
 
@@ -259,6 +271,6 @@ class ExternalIdAssignment(Command):
             )
         return (yield from ask(IdentifierPort.mint, self.external_id_scheme, suffix, citation_of(record)))
 
-    def decide(self, holder: Any, call: Call, minted: MintedIdentifier) -> Outcome:
+    def decide(self, holder: object, call: Call, minted: MintedIdentifier) -> Outcome:
         assigned = self.assignment(external_id_scheme=minted.scheme, external_id=minted.value)
         return [assigned, Answer(assigned.model_dump(mode="json"))]

@@ -2,7 +2,9 @@
 It names the affordances its presenter must have; it has no instances, settings or ports of its own."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
+from uuid import UUID
 
 from pydantic import Field
 
@@ -69,12 +71,20 @@ class DefineRole(Creation):
         return [RoleDefined(**dict(self)), Claim(ROLE_NAME, name_key(self.name), taken)]
 
 
-role.get()
-RoleSummary = Summary.from_state(
-    role, "name description required_affordances optional_affordances produces consumes created_at"
-)
+GetRole = role.get()
+
+
+class RoleSummary(Summary):
+    role_id: UUID
+    name: str
+    description: str
+    required_affordances: SortedSet[Affordance]
+    optional_affordances: SortedSet[Affordance]
+    produces: SortedSet[str]
+    consumes: SortedSet[str]
+    created_at: datetime
 
 
 @role.listing(RoleSummary)
-class ListRoles(NamedListQuery):
+class ListRoles(NamedListQuery[RoleSummary]):
     """Roles in order of definition."""

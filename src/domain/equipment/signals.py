@@ -79,6 +79,7 @@ class SetAssetSignalLimits(SignalLimits, JudgedVerb[Asset, tuple[Asset, ...]]):
     """
 
     address: Annotated[str, asset.text("signal_address", 300, label="signal's address")]
+    """The signal, by its address in the control system, such as bl7:rotary."""
     reason: Reason
 
     @model_validator(mode="after")

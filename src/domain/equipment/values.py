@@ -65,7 +65,9 @@ class AlternateIdentifier(Value):
     """Another name an asset goes by, in the control system or in an inventory."""
 
     kind: AlternateIdentifierKind
+    """Where the other name is used: EPICS_PV for a process variable, or an inventory."""
     value: Annotated[str, Text(200, InvalidAlternateIdentifierError, "identifier value")]
+    """The other name, such as the process variable bl7:rotary."""
 
 
 class SignalLimits(Value):
@@ -115,4 +117,5 @@ class Port(Value):
 
     name: str
     direction: PortDirection
+    """Whether the signal enters (Input) or leaves (Output)."""
     signal_type: str

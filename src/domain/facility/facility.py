@@ -4,7 +4,7 @@ every other context names it by its code, which is unique for ever."""
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, assert_never
+from typing import Annotated, ClassVar, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -55,10 +55,12 @@ class Facility(State):
     """A facility is the identity of this site, of one of its areas or of a peer."""
 
     code: str
+    """The code of the facility, unique for ever."""
     display_name: FreeText
     kind: FacilityKind
     parent_id: UUID | None
     trust_anchor_credential_ids: IdSet = frozenset()
+    """The credentials that the site's seals rest on."""
     alternate_identifiers: tuple[FacilityIdentifier, ...]
     status: FacilityStatus = ACTIVE
     registered_at: datetime
@@ -148,9 +150,12 @@ class RegisterFacility(JudgedCreation[Facility | None]):
     """Make a site, one of its areas or a peer known; its code is taken for ever."""
 
     code: FacilityCode
+    """The code of the facility; it is taken for ever."""
     display_name: Annotated[str, facility.text("name", 200, label="display name", personal=True)]
     kind: FacilityKind
+    """Whether it is a whole Site or an Area of one."""
     parent_id: UUID | None = None
+    """The site that the area belongs to."""
     alternate_identifiers: Annotated[tuple[FacilityIdentifier, ...], Field(max_length=100)] = ()
 
     def gather(self, call: Call) -> Reads[Facility | None]:
@@ -183,12 +188,24 @@ class DecommissionFacility(Verb[Facility]):
     reason: OptionalReason = None
 
 
-facility.get(hidden=["created_at"])
+GetFacility = facility.get(hidden=["created_at"])
 COLUMNS = "code display_name kind parent_id status registered_at decommissioned_at"
 
 
-@facility.listing(Summary.from_state(facility, COLUMNS, time="registered_at", marked=True))
-class ListFacilities(NamedListQuery):
+class FacilitySummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    facility_id: UUID
+    code: str
+    display_name: FreeText
+    kind: FacilityKind
+    parent_id: UUID | None
+    status: FacilityStatus
+    registered_at: datetime
+    decommissioned_at: datetime | None
+
+
+@facility.listing(FacilitySummary)
+class ListFacilities(NamedListQuery[FacilitySummary]):
     """Facilities in order of registration."""
 
     kind: FacilityKind | None = None

@@ -93,8 +93,10 @@ class StageVerdict(Value):
     """How one stage went, and by which cause if it did not pass."""
 
     stage: Stage
+    """The stage."""
     outcome: StageOutcome
     reason: CheckReason | None = None
+    """Why the stage did not pass."""
 
 
 class ReceivedArtifactStatus(StrEnum):
@@ -298,7 +300,7 @@ def fits_catalog(revision: PublishedRevisionForm) -> bool:
     return b"\\u0000" not in canonical_json([revision.operating_point, revision.value])
 
 
-def unknown_form(envelope: Mapping[str, Any], permit: Permit) -> CheckReason | None:
+def unknown_form(envelope: Mapping[str, object], permit: Permit) -> CheckReason | None:
     """Return why nobody here can read an artifact of this form, or None."""
     assert isinstance(permit.terms, InboundTerms), "an inbound permit has inbound terms"
     signature = envelope.get("signature_envelope")
@@ -311,7 +313,7 @@ def unknown_form(envelope: Mapping[str, Any], permit: Permit) -> CheckReason | N
     return None
 
 
-def read_object(document: bytes) -> dict[str, Any] | None:
+def read_object(document: bytes) -> dict[str, object] | None:
     """Return the JSON object in these bytes, or None where there is none."""
     try:
         found = json.loads(document.decode())
@@ -320,7 +322,7 @@ def read_object(document: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def is_canonical_json(value: Any, document: bytes) -> bool:
+def is_canonical_json(value: object, document: bytes) -> bool:
     """Return whether these bytes are the one canonical form of a value."""
     try:
         return canonical_json(value) == document

@@ -4,7 +4,7 @@ itself is never here: a reference says where a signer finds it, and rotation swa
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Protocol, assert_never
+from typing import Annotated, ClassVar, Protocol, assert_never
 from uuid import UUID
 
 from pydantic import GetJsonSchemaHandler
@@ -65,11 +65,14 @@ class Credential(State):
     public_material_ref: str | None
     expires_at: datetime | None
     rotation_pending_secret_ref: str | None = None
+    """Where the secret is kept that is to follow."""
     rotation_pending_public_material_ref: str | None = None
+    """Where the public key is kept that is to follow."""
     status: CredentialStatus = ACTIVE
     registered_at: datetime
     registered_by: UUID
     rotation_started_at: datetime | None = None
+    """When the rotation was begun."""
     revoked_at: datetime | None = None
 
     def is_usable(self, now: datetime) -> bool:
@@ -262,12 +265,25 @@ class RevokeCredential(Verb[Credential]):
         ]
 
 
-credential.get(hidden=["created_at"])
+GetCredential = credential.get(hidden=["created_at"])
 COLUMNS = "facility_id audience purpose expires_at status registered_at rotation_started_at revoked_at"
 
 
-@credential.listing(Summary.from_state(credential, COLUMNS, time="registered_at"))
-class ListCredentials(ListQuery):
+class CredentialSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    credential_id: UUID
+    facility_id: UUID
+    audience: str
+    purpose: CredentialPurpose
+    expires_at: datetime | None
+    status: CredentialStatus
+    registered_at: datetime
+    rotation_started_at: datetime | None
+    revoked_at: datetime | None
+
+
+@credential.listing(CredentialSummary)
+class ListCredentials(ListQuery[CredentialSummary]):
     """Credentials in order of registration, without their references."""
 
     facility_id: UUID | None = None
@@ -288,6 +304,7 @@ class AddFacilityTrustAnchorCredential(JudgedVerb[Facility, Credential]):
     """Let a Site's seals rest on this credential."""
 
     credential_id: UUID
+    """The credential that the site's seals may rest on."""
 
     def gather(self, facility: Facility, call: Call) -> Reads[Credential]:
         return (yield from require(Credential, self.credential_id))
@@ -306,6 +323,7 @@ class RemoveFacilityTrustAnchorCredential(Verb[Facility]):
     """Let no new seal rest on this credential; seals that use it already keep it."""
 
     credential_id: UUID
+    """The credential that no new seal may rest on."""
     reason: OptionalReason = None
 
     def decide(self, facility: Facility, call: Call) -> Outcome:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, ClassVar, Literal, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -97,6 +97,7 @@ class PermitScope(Value):
     """One part of the facility that a peer may read."""
 
     kind: Annotated[str, _scope(100, "scope kind")]
+    """What kind of part it is."""
     name: Annotated[str, _scope(200, "scope name")]
     qualifier: Annotated[str, _scope(200, "scope qualifier")] | None = None
 
@@ -138,6 +139,7 @@ class Permit(State):
     audience: str
     purpose: str
     direction: PermitDirection
+    """Whether data flows to the peer (Outbound) or from it (Inbound)."""
     allowed_credential_ids: IdSet
     allowed_payload_types: SortedSet[str]
     allowed_artifact_kinds: SortedSet[str]
@@ -225,6 +227,7 @@ class DefinePermit(JudgedCreation[tuple[Facility, Facility | None]]):
     audience: Annotated[str, _scope(500, "audience")]
     purpose: Annotated[str, _scope(100, "purpose")]
     direction: PermitDirection
+    """Whether data flows to the peer (Outbound) or from it (Inbound)."""
     allowed_credential_ids: Annotated[IdSet, Field(max_length=100)]
     allowed_payload_types: PayloadTypes
     allowed_artifact_kinds: ArtifactKinds
@@ -289,7 +292,7 @@ def check_terms(terms: OutboundTerms | InboundTerms) -> None:
             assert_never(terms)
 
 
-def check_named(name: str, members: Iterable[Any]) -> None:
+def check_named(name: str, members: Iterable[object]) -> None:
     """Refuse an empty set: a permit has no wildcard."""
     if not members:
         detail = f"{name} is empty and there is no wildcard; name what the permit covers."
@@ -353,17 +356,41 @@ class RevokePermit(Verb[Permit]):
         ]
 
 
-permit.get(hidden=["created_at"])
+GetPermit = permit.get(hidden=["created_at"])
 COLUMNS = (
     "peer_facility_id audience purpose direction allowed_credential_ids allowed_payload_types allowed_artifact_kinds "
     "abi_tier_floor expires_at terms_kind status defined_at defined_by activated_at suspended_at resumed_at revoked_at"
 )
 
 
-@permit.listing(Summary.from_state(permit, COLUMNS, time="defined_at"))
-class ListPermits(ListQuery):
+class PermitSummary(Summary):
+    time: ClassVar[str] = "defined_at"
+    permit_id: UUID
+    peer_facility_id: UUID
+    audience: str
+    purpose: str
+    direction: PermitDirection
+    allowed_credential_ids: IdSet
+    allowed_payload_types: SortedSet[str]
+    allowed_artifact_kinds: SortedSet[str]
+    abi_tier_floor: AbiTier
+    expires_at: datetime
+    terms_kind: PermitDirection
+    """The direction that the terms are for."""
+    status: PermitStatus
+    defined_at: datetime
+    defined_by: UUID
+    activated_at: datetime | None
+    suspended_at: datetime | None
+    resumed_at: datetime | None
+    revoked_at: datetime | None
+
+
+@permit.listing(PermitSummary)
+class ListPermits(ListQuery[PermitSummary]):
     """Permits in order of definition."""
 
     direction: PermitDirection | None = None
+    """Only permits for data to peers (Outbound) or from them (Inbound)."""
     status: PermitStatus | None = None
     peer_facility_id: UUID | None = None

@@ -114,6 +114,7 @@ class PublishCalibrationRevision(JudgedVerb[Calibration, PublicationFacts]):
     """
 
     revision_id: UUID
+    """The revision to send."""
     peer_facility_id: UUID
     wait: Annotated[int, Field(ge=0, le=60, description="Seconds to wait for the result.")] = 30
 
@@ -215,7 +216,7 @@ def receipt_of(revision: Revision, permit: Permit) -> UUID:
 
 def artifact_terms(
     publication: CalibrationPublication, revision: Revision, permit: Permit, source: Facility
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what an artifact says of itself: what it is, whose, for whom, since when, until when and how settled."""
     assert publication.published_at is not None, "what is signed has its time"
     return {

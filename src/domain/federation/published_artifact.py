@@ -49,6 +49,7 @@ class PublishedArtifact(Value):
     receipt_id: UUID
     content_hash: str
     artifact_kind: str
+    """The kind of artifact."""
     published_at: datetime
 
 
@@ -64,7 +65,7 @@ class ArtifactPort(Protocol):
     media_types=["application/json"],
     refuses=[PublishedArtifactNotFoundError, *NOT_READABLE],
 )
-class GetPublishedArtifact(Query):
+class GetPublishedArtifact(Query[Document]):
     """A published artifact as it was sent, as long as the permit is in force that let it go."""
 
     receipt_id: UUID
@@ -95,7 +96,7 @@ class GetPublishedArtifact(Query):
 
 
 @facility.query(get="/{facility_id}/artifacts", returns=Page[PublishedArtifact], refuses=NOT_READABLE)
-class ListPublishedArtifacts(Query):
+class ListPublishedArtifacts(Query[Page[PublishedArtifact]]):
     """What was published to a facility under the permits in force, in order of time."""
 
     limit: PageLimit = 50

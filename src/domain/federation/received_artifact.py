@@ -70,10 +70,13 @@ class ReceivedRevision(Value):
     quantity: str
     operating_point: dict[str, Any]
     value: dict[str, Any]
+    """The value, by name, in the units that the quantity declares."""
     status: CalibrationStatus
+    """Whether the value is provisional or verified."""
     published_at: datetime
     expires_at: datetime
     abi_tier: AbiTier
+    """How settled the artifact is: Testing, Stable, Obsolete or Removed."""
 
 
 class Adoption(Value):
@@ -97,10 +100,14 @@ class ReceivedArtifact(State):
     status: ReceivedArtifactStatus
     stage: Stage | None  # The stage that kept it from being Verified.
     reason: CheckReason | None
+    """Why the check did not pass."""
     stages: tuple[StageVerdict, ...]
+    """How each stage of the check went."""
     credential_id: UUID | None = None
     revision: ReceivedRevision | None = None
+    """The calibration revision in the artifact, where it was verified."""
     adoptions: tuple[Adoption, ...] = ()
+    """The own calibrations that it was made a revision of."""
     received_at: datetime
     received_by: UUID
     checked_at: datetime
@@ -237,6 +244,7 @@ class ReceptionResult(Value):
     status: ReceivedArtifactStatus
     stage: Stage | None
     reason: CheckReason | None
+    """Why the check did not pass."""
 
 
 class ReceptionAccepted(Value):
@@ -360,7 +368,7 @@ class RecordReception(JudgedCreation[CheckedReception]):
         return [kept, *check_outcome(call.new_id, self.reference, self.work_id, permit, reception.check, call)]
 
 
-def recorded_result(artifact: ReceivedArtifact | None, work_id: UUID) -> dict[str, Any] | None:
+def recorded_result(artifact: ReceivedArtifact | None, work_id: UUID) -> dict[str, object] | None:
     """Return what a reception came to, where it is recorded already."""
     if artifact is None or artifact.work_id != work_id:
         return None
@@ -477,6 +485,7 @@ class AdoptReceivedArtifact(JudgedVerb[ReceivedArtifact, AdoptionFacts]):
     """
 
     calibration_id: UUID
+    """The own calibration, of the same quantity and operating point."""
 
     def gather(self, artifact: ReceivedArtifact, call: Call) -> Reads[AdoptionFacts]:
         calibration = yield from require(Calibration, self.calibration_id)
@@ -518,13 +527,13 @@ class AdoptReceivedArtifact(JudgedVerb[ReceivedArtifact, AdoptionFacts]):
             raise self.cannot("other_operating_point", detail, operating_point=revision.operating_point)
 
 
-received_artifact.get(hidden=["created_at"])
+GetReceivedArtifact = received_artifact.get(hidden=["created_at"])
 
 
 @received_artifact.query(
     get="/{received_artifact_id}/document", media_types=["application/json"], refuses=[ReceivedArtifactDocumentNotFoundError]
 )
-class GetReceivedArtifactDocument(Query):
+class GetReceivedArtifactDocument(Query[Document]):
     """The artifact as it was fetched, byte for byte."""
 
     def answer(self, artifact: ReceivedArtifact, call: Call) -> Reads[Document]:
@@ -537,8 +546,25 @@ COLUMNS = (
 )
 
 
-@received_artifact.listing(Summary.from_state(received_artifact, COLUMNS, time="received_at"))
-class ListReceivedArtifacts(ListQuery):
+class ReceivedArtifactSummary(Summary):
+    time: ClassVar[str] = "received_at"
+    received_artifact_id: UUID
+    source_facility_id: UUID
+    receipt_id: UUID
+    content_hash: str
+    permit_id: UUID
+    status: ReceivedArtifactStatus
+    stage: Stage | None
+    reason: CheckReason | None
+    credential_id: UUID | None
+    received_at: datetime
+    received_by: UUID
+    checked_at: datetime
+    checked_by: UUID
+
+
+@received_artifact.listing(ReceivedArtifactSummary)
+class ListReceivedArtifacts(ListQuery[ReceivedArtifactSummary]):
     """Received artifacts in order of their first reception."""
 
     source_facility_id: UUID | None = None

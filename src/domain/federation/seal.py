@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal, NamedTuple, assert_never
+from typing import Annotated, ClassVar, Literal, NamedTuple, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -50,6 +50,7 @@ class SealSignature(Value):
     """A detached Ed25519 signature: the SHA-256 of the raw public key that checks it, and its 64 bytes."""
 
     kid: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    """The SHA-256 of the raw public key that checks the signature, as 64 hex digits."""
     bytes_hex: Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
 
     @property
@@ -62,6 +63,7 @@ class SealPointer(Value):
 
     facility_id: UUID
     head_hash: str
+    """The SHA-256 of the head of the published records."""
     sequence_number: int
     purpose: Literal["seal-pointer"] = "seal-pointer"
     version: Literal[1] = 1
@@ -72,8 +74,10 @@ class SealKeyChange(Value):
 
     facility_id: UUID
     previous_online_credential_id: UUID
+    """The credential of the key that signed before."""
     new_online_credential_id: UUID
     new_online_kid: str | None
+    """The SHA-256 of the public key that signs from now on."""
     sequence_number: int
     purpose: Literal["seal-online-key"] = "seal-online-key"
     version: Literal[1] = 1
@@ -91,12 +95,16 @@ class Seal(State):
     online_credential_id: UUID
     offline_credential_id: UUID
     current_head_hash: str | None = None
+    """The SHA-256 of the newest head of the published records."""
     current_sequence_number: int = 0
+    """The number of the newest pointer; each is higher than the last."""
     status: SealStatus = LIVE
     initialized_at: datetime
     initialized_by: UUID
     last_signed_at: datetime | None = None
+    """When the pointer was last signed."""
     last_signed_by: UUID | None = None
+    """The actor who had the pointer signed last."""
     signature: SealSignature | None = None
     signing_credential_id: UUID | None = None  # The online credential at the time of the current pointer.
     key_change: SealKeyChange | None = None
@@ -568,11 +576,27 @@ COLUMNS = (
     "online_credential_id offline_credential_id current_head_hash current_sequence_number status initialized_at "
     "initialized_by last_signed_at last_signed_by signed kid"
 )
-seal.get("facility_id", *COLUMNS.split(), "signature", "key_change", "signed_by_offline_root", "offline_signature")
+GetSeal = seal.get("facility_id", *COLUMNS.split(), "signature", "key_change", "signed_by_offline_root", "offline_signature")
 
 
-@seal.listing(Summary.from_state(seal, COLUMNS, time="initialized_at"))
-class ListSeals(ListQuery):
+class SealSummary(Summary):
+    time: ClassVar[str] = "initialized_at"
+    facility_id: UUID
+    online_credential_id: UUID
+    offline_credential_id: UUID
+    current_head_hash: str | None
+    current_sequence_number: int
+    status: SealStatus
+    initialized_at: datetime
+    initialized_by: UUID
+    last_signed_at: datetime | None
+    last_signed_by: UUID | None
+    signed: bool
+    kid: str | None
+
+
+@seal.listing(SealSummary)
+class ListSeals(ListQuery[SealSummary]):
     """Seals in order of initialization."""
 
     status: SealStatus | None = None
@@ -588,9 +612,11 @@ class SealKey(Value):
     """A key of a seal; `kid` and `public_material` are null where this service cannot read the public half."""
 
     role: SealKeyRole
+    """Which of the seal's keys it is."""
     credential_id: UUID
     kid: str | None
     public_material: str | None
+    """The public key."""
 
 
 class SignedSealPointer(Value):
@@ -599,18 +625,22 @@ class SignedSealPointer(Value):
     facility_id: UUID
     status: SealStatus
     pointer: SealPointer | None
+    """The newest pointer."""
     pointer_bytes: str | None
+    """The bytes of the pointer that were signed."""
     signed: bool
     signature: SealSignature | None
     key_change: SealKeyChange | None
     key_change_bytes: str | None
+    """The bytes of the key change that were signed."""
     signed_by_offline_root: bool | None
     offline_signature: SealSignature | None
     public_keys: tuple[SealKey, ...]
+    """The keys to check the signatures with."""
 
 
 @seal.query(get="/{facility_id}/pointer", returns=SignedSealPointer)
-class GetSealPointer(Query):
+class GetSealPointer(Query[SignedSealPointer]):
     """The current pointer of a facility for its peers: the signed bytes, the signatures, and the keys to check them with."""
 
     def answer(self, seal: Seal, call: Call) -> Reads[SignedSealPointer]:

@@ -61,12 +61,14 @@ class Launch(State):
     item_id: UUID | None
     schedule_id: UUID | None
     versions: tuple[TemplateVersion, ...]  # Of the recipes, plan, practice and method that it names, when it was decided.
+    """The versions of the recipes, plan, practice and method that it names, when it was decided."""
     status: LaunchStatus = REQUESTED
     run_id: UUID | None = None
     procedure_ids: tuple[UUID, ...] = ()
     conduct_id: UUID | None = None
     outcome: LaunchOutcome | None = None
     code: str | None = None  # The class by which it was refused.
+    """The class by which it was refused."""
     reason: FreeText | None = None  # Why it was refused, or ended otherwise than completed.
     ended_at: datetime | None = None
 
@@ -133,16 +135,29 @@ def launch_end(launch_id: UUID | None, outcome: str, reason: str | None) -> list
     return [Also(Launch, launch_id, [LaunchEnded(outcome=LaunchOutcome(outcome), reason=reason)])]
 
 
-launch.get()
+GetLaunch = launch.get()
 
 
-@launch.listing(
-    Summary.from_state(
-        launch,
-        "name plan_id recipe_id by launched_by queue_id item_id schedule_id status run_id outcome code created_at ended_at",
-    )
-)
-class ListLaunches(NamedListQuery):
+class LaunchSummary(Summary):
+    launch_id: UUID
+    name: str
+    plan_id: UUID | None
+    recipe_id: UUID | None
+    by: LaunchOrigin
+    launched_by: UUID
+    queue_id: UUID | None
+    item_id: UUID | None
+    schedule_id: UUID | None
+    status: LaunchStatus
+    run_id: UUID | None
+    outcome: LaunchOutcome | None
+    code: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+@launch.listing(LaunchSummary)
+class ListLaunches(NamedListQuery[LaunchSummary]):
     """Launches in the order they were asked for."""
 
     status: LaunchStatus | None = None

@@ -62,6 +62,7 @@ class ActivityReport(Value):
     event_id: ProducedId
     step_kind: Annotated[str, Field(min_length=1, max_length=50)]
     payload: dict[str, JsonValue]
+    """What was done, by key."""
     sampled_at: Instant
     occurred_at: Instant | None = None
 
@@ -87,7 +88,7 @@ class AppendProcedureActivities(Verb[Procedure]):
 
 
 @procedure.listing(Activity, get="/{procedure_id}/activities")
-class ListProcedureActivities(ListQuery):
+class ListProcedureActivities(ListQuery[Activity]):
     """What was done, in the order it was recorded."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 100

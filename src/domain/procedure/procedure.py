@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, assert_never
+from typing import Annotated, Any, ClassVar, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -97,21 +97,28 @@ class Procedure(State):
     on_unknown_outcome: OnUnknownOutcome | None = None
     iteration_count: int = 0
     current_iteration_index: int | None = None
+    """The index of the open pass, counted from 1."""
     consecutive_unconverged_iterations: int = 0
+    """Number of passes in a row that did not converge."""
     activity_logbook_id: UUID | None = None
+    """The logbook of the steps that were done."""
     conduct_mode: ConductMode | None = None
+    """Whether its steps are conducted once, until they converge, or as a decider advises."""
     judged_asset_ids: IdSet = frozenset()  # Of the latest start or resumption: the targets, and owners of what is written.
     touched: TouchedSignals | None = None  # What its pinned steps write and read.
     options: ConductOptions | None = None  # Of the latest conduct.
     live_conduct_id: UUID | None = None
     last_conduct_id: UUID | None = None
+    """The latest conduct."""
     lost: bool = False  # Whether it is Running on the record alone: the engine lost its latest conduct.
     pending_request: PendingRequest | None = None
     hold_lapsed: bool = False  # Whether the latest conduct ended otherwise although a hold was asked for: it came too late.
     hold_cause: HoldCause | None = None
+    """What led to the hold."""
     actuation_kind: ActuationKind | None = None
     skipped_count: int = 0  # Steps that were left out when the procedure was taken up.
     unknown_step: PlacedStep | None = None  # The step that keeps a Held procedure from being conducted until it is resolved.
+    """The step whose outcome is unknown, and that a person must resolve."""
     resolved_steps: tuple[ResolvedStep, ...] = ()
     skipped_waits: tuple[PlacedStep, ...] = ()
     failure: Annotated[results.Failure | None, MayContainPersonalData()] = None  # Of the latest conduct, if it failed.
@@ -493,11 +500,31 @@ SUMMARY = (
 )
 
 
-@procedure.listing(Summary.from_state(procedure, SUMMARY, time="registered_at"))
-class ListProcedures(NamedListQuery):
+class ProcedureSummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    procedure_id: UUID
+    name: str
+    kind: str
+    target_asset_ids: IdSet
+    parent_run_id: UUID | None
+    recipe_id: UUID | None
+    status: ProcedureStatus
+    activity_logbook_id: UUID | None
+    registered_at: datetime
+    last_status_changed_at: datetime
+    last_status_reason: str | None
+    hold_cause: HoldCause | None
+    interrupted_at: datetime | None
+    iteration_count: int
+    lost: bool
+
+
+@procedure.listing(ProcedureSummary)
+class ListProcedures(NamedListQuery[ProcedureSummary]):
     """Procedures in order of registration."""
 
     status: ProcedureStatus | None = None
     kind: Annotated[str, Field(min_length=1, max_length=50)] | None = None
     parent_run_id: UUID | None = None
     target_asset_id: UUID | None = None
+    """Only procedures that work on this asset."""

@@ -3,7 +3,7 @@ both. An action says itself which of its parameters are addresses; one that does
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 from uuid import UUID
 
 from baton.domain.equipment.asset import Asset
@@ -35,7 +35,9 @@ class TouchedSignals(Value):
     """The addresses that a conduct writes to, and those that it only reads; `action:NAME` is an action that says nothing."""
 
     written: tuple[str, ...] = ()
+    """The addresses that are written."""
     read: tuple[str, ...] = ()
+    """The addresses that are only read."""
 
 
 DeclaredSignals = Mapping[str, ActionSignals]  # By the name of the action.
@@ -137,7 +139,7 @@ def refuse_out_of_limits(
 
 def known_values(step: kinds.RecipeSetpointStep, space: SteeringSpace | None) -> Iterator[float]:
     """Return the numbers that a setpoint is known to write: its own, or the ends or choices of the axis it follows."""
-    values: Iterable[Any] = (step.value,)
+    values: Iterable[object] = (step.value,)
     if isinstance(step.value, SteeringRef):
         axes = () if space is None else (axis for axis in space.axes if axis.name == step.value.steering_axis_name)
         values = [value for axis in axes for value in axis.bounds or axis.choices]

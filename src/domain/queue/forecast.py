@@ -53,11 +53,14 @@ class ClosedQueueGate(AnswerForm):
 
     gate: str
     code: str
+    """The class name of the refusal."""
     reason: str | None
+    """The machine-readable cause of the refusal."""
     detail: str
     facts: dict[str, Any] | None
     subjects: Annotated[tuple[UUID, ...], Field(description="The ids of what the gate asks about.")]
     may_pass: Annotated[bool, Field(description="Whether the item waits for it; if not, the item would be refused.")]
+    """Whether the item waits for it; if not, the item would be refused."""
 
 
 class ItemForecast(AnswerForm):
@@ -69,8 +72,11 @@ class ItemForecast(AnswerForm):
 
     item_id: UUID
     closed_gates: tuple[ClosedQueueGate, ...]
+    """The gates that would refuse it now."""
     expected_start: datetime | None
+    """When it is expected to start."""
     expected_end: datetime | None
+    """When it is expected to end."""
     estimate: Annotated[Estimate | None, Field(description="How long it takes. Null where its steps cannot be known.")]
 
 
@@ -128,7 +134,7 @@ def ask_plan(report: GateReport, target: ConductPlan, call: Call) -> Reads[tuple
         return frozenset(), []
     report.ask_all(run_start.GATES, RUN, start)
     try:
-        parameters: Mapping[str, Any] = run_start.effective_parameters(start)
+        parameters: Mapping[str, object] = run_start.effective_parameters(start)
     except Refusal:
         return start.plan.asset_ids, []
     asset_ids, expansions = start.plan.asset_ids, []
@@ -156,7 +162,7 @@ def ask_recipe(report: GateReport, target: ConductRecipe, call: Call) -> Reads[t
     return asset_ids, [(target, steps)]
 
 
-def expand(what: RecipeConduct, parameters: Mapping[str, Any]) -> Reads[Expansion]:
+def expand(what: RecipeConduct, parameters: Mapping[str, object]) -> Reads[Expansion]:
     """Return the steps that a procedure would be registered with; refuse what its registration would refuse."""
     recipe = yield from require(Recipe, what.recipe_id)
     capability = yield from require(Capability, recipe.capability_id)

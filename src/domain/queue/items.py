@@ -112,7 +112,7 @@ class QueueItem(Value):
         """The ids of the present attempt."""
         return ItemLaunch(self.item_id, self.attempt)
 
-    def with_values(self, **values: Any) -> "QueueItem":
+    def with_values(self, **values: object) -> "QueueItem":
         """Return the item with these values."""
         return self.model_copy(update=values)
 

@@ -343,6 +343,7 @@ class OpenQueue(JudgedCreation[Asset]):
 
     name: Name
     asset_id: UUID
+    """The beamline: a root of the asset tree."""
     on_failure: OnFailure = OnFailure.HOLD
 
     def gather(self, call: Call) -> Reads[Asset]:
@@ -389,7 +390,9 @@ class NewQueueItem(Value):
     """Something to conduct in its turn; `not_before` a time, and with `pause_after` the queue is held behind it."""
 
     title: Title
+    """What people call the item."""
     target: QueueTarget
+    """What to conduct: a recipe, or a run on a plan."""
     not_before: Instant | None = None
     pause_after: bool = False
 
@@ -398,6 +401,7 @@ class QueueItemsAddedAnswer(AnswerForm):
     """The ids of the items, in the order they were given."""
 
     item_ids: tuple[UUID, ...]
+    """The items of the queue."""
 
 
 @queue.command(
@@ -407,6 +411,7 @@ class AddQueueItems(JudgedVerb[Queue, TargetSources]):
     """Add items at the end or before one that waits, all or none; each is conducted as the caller of this command."""
 
     items: Annotated[tuple[NewQueueItem, ...], Field(min_length=1, max_length=MAX_ADDED)]
+    """The items to add, in their order."""
     before_item_id: Annotated[UUID | None, Field(description="The item to stand before; left out, at the end.")] = None
 
     def gather(self, queue: Queue, call: Call) -> Reads[TargetSources]:
@@ -474,9 +479,11 @@ class EditQueueItem(JudgedVerb[Queue, TargetSources]):
     item_id: ItemId
     title: Title = omittable()
     target: QueueTarget = omittable()
+    """What to conduct instead: a recipe, or a run on a plan."""
     not_before: Instant | None = omittable()
     pause_after: bool = omittable()
     confirmed_digest: ContentHash = omittable()
+    """Confirms the present version of its target, by what the gate target_unchanged shows."""
 
     @model_validator(mode="after")
     def _check_change_given(self) -> Self:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Call, CursorText, NamesOnRequest, PageLimit, TimeTravel, Value
+from baton.domain.kernel import Call, CursorText, NamesOnRequest, PageLimit, TimeTravel, Value, values_of
 from baton.domain.queue.forecast import ItemForecast, forecast_queue
 from baton.domain.queue.items import Items, QueueItem, QueueItemStatus
 from baton.domain.queue.queue import OnFailure, Queue, QueueStatus, queue
@@ -28,20 +28,27 @@ class QueueItemView(Value):
 
     item_id: UUID
     number: int
+    """The number of the item, counted from 1 as they were added."""
     title: FreeText
     target: Target
+    """What is conducted: a recipe, or a run on a plan."""
     added_by: UUID
+    """The actor as whom it is conducted: who added it, or gave it its target."""
     surface_id: UUID
     conduit_id: UUID
     not_before: datetime | None
     pause_after: bool
     versions: tuple[TemplateVersion, ...]
+    """The versions of what its target names, when it was given or confirmed."""
     status: QueueItemStatus
     attempt: int
+    """The number of the attempt, counted from 1."""
     run_id: UUID | None
     procedure_id: UUID | None
     code: str | None
+    """The class name of what blocks, refused or failed it."""
     detail: FreeText | None
+    """What blocks, refused or failed it, or why it was removed, in a sentence."""
     started_at: datetime | None
     ended_at: datetime | None
 
@@ -57,10 +64,12 @@ class QueueView(Value):
     id: UUID
     name: FreeText
     asset_id: UUID
+    """The beamline: a root of the asset tree."""
     on_failure: OnFailure
     status: QueueStatus
     last_status_reason: FreeText | None
     item_count: int
+    """Number of items that were ever added."""
     items: Annotated[tuple[QueueItemView, ...], Field(description="The running item, then those that wait, in their order.")]
     last_items: Annotated[
         tuple[QueueItemView, ...], Field(description="The last ten items that have ended, the newest first.")
@@ -68,22 +77,22 @@ class QueueView(Value):
     forecast: Annotated[
         tuple[ItemForecast, ...], Field(description="What is known now about the first five items that wait.")
     ]
-
-
-SHOWN = tuple(name for name in QueueView.model_fields if name in Queue.__dataclass_fields__ and name != "items")
+    """What is known now about the first items that wait."""
+    queue_id: UUID
+    created_at: datetime
 
 
 @queue.query(get="/{queue_id}", returns=QueueView)
-class GetQueue(TimeTravel):
+class GetQueue(TimeTravel[QueueView]):
     """One queue, folded from its stream, with a forecast of what comes next."""
 
     def answer(self, queue: Queue, call: Call) -> Reads[QueueView]:
-        return QueueView(
-            **{name: getattr(queue, name) for name in SHOWN},
-            items=tuple(map(item_view, queue.items_left)),
-            last_items=tuple(map(item_view, reversed(queue.ended[-LAST:]))),
-            forecast=() if self.travels else (yield from forecast_queue(queue, call)),
-        )
+        further = {
+            "items": tuple(map(item_view, queue.items_left)),
+            "last_items": tuple(map(item_view, reversed(queue.ended[-LAST:]))),
+            "forecast": () if self.travels else (yield from forecast_queue(queue, call)),
+        }
+        return QueueView(**values_of(queue, QueueView) | further)
 
 
 class QueueOverviewSummary(Summary):
@@ -93,13 +102,16 @@ class QueueOverviewSummary(Summary):
     status: QueueStatus
     on_failure: OnFailure
     waiting_count: int
+    """Number of items that wait."""
     blocked: bool
+    """Whether the first item that waits is kept from starting."""
     running_item_id: UUID | None
+    """The item under way."""
     created_at: datetime
 
 
 @queue.listing(QueueOverviewSummary)
-class ListQueues(NamedListQuery):
+class ListQueues(NamedListQuery[QueueOverviewSummary]):
     """Queues in the order they were opened, each with how many items wait and the one under way."""
 
     asset_id: UUID | None = None
@@ -107,10 +119,11 @@ class ListQueues(NamedListQuery):
 
 
 @queue.query(get="/{queue_id}/items", returns=Page[QueueItemView])
-class ListQueueItems(NamesOnRequest):
+class ListQueueItems(NamesOnRequest[Page[QueueItemView]]):
     """The items of a queue: the last thousand that have ended, the running one, and those that wait, in order."""
 
     status: QueueItemStatus | None = None
+    """Only items in this state."""
     limit: PageLimit = 50
     cursor: CursorText | None = None
 

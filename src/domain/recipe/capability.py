@@ -3,6 +3,7 @@ parameters, and whether methods, procedures or both may realise it."""
 
 import unicodedata
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 from uuid import UUID
@@ -37,6 +38,7 @@ class Capability(Template):
     """A capability is the contract of a kind of operation, neutral as to who carries it out."""
 
     code: str
+    """The code of the capability."""
     name: str
     description: str | None
     required_affordances: SortedSet[Affordance]
@@ -109,6 +111,7 @@ class DefineCapability(Creation):
     """Define the contract of a kind of operation: the affordances it needs, its parameters and who may realise it."""
 
     code: Annotated[str, Text(200, InvalidCapabilityCodeError, "code")]
+    """The code of the capability, such as baton.capability.tomography."""
     name: Annotated[str, capability.text("name", 200)]
     required_affordances: SortedSet[Affordance]
     executor_shapes: SortedSet[ExecutorShape]
@@ -171,17 +174,27 @@ def capabilities_on_offer() -> Reads[list[Capability]]:
     return sorted((one for one in found.values() if one.status in CURRENT), key=lambda one: one.code)
 
 
-capability.get()
+GetCapability = capability.get()
 
-CapabilitySummary = Summary.from_state(
-    capability,
-    "code name status version_tag description required_affordances executor_shapes parameters_schema_present "
-    "replaced_by_capability_id created_at versioned_at deprecated_at",
-)
+
+class CapabilitySummary(Summary):
+    capability_id: UUID
+    code: str
+    name: str
+    status: TemplateStatus
+    version_tag: str | None
+    description: str | None
+    required_affordances: SortedSet[Affordance]
+    executor_shapes: SortedSet[ExecutorShape]
+    parameters_schema_present: bool
+    replaced_by_capability_id: UUID | None
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
 
 
 @capability.listing(CapabilitySummary)
-class ListCapabilities(NamedListQuery):
+class ListCapabilities(NamedListQuery[CapabilitySummary]):
     """Capabilities in order of definition."""
 
     status: TemplateStatus | None = None

@@ -63,7 +63,7 @@ class Expansion(Value):
 def expansion_of(
     steps: Sequence[RecipeStep],
     closing_steps: Sequence[RecipeStep],
-    bindings: Mapping[str, Any],
+    bindings: Mapping[str, object],
     units: Mapping[str, str] = NO_UNITS,
 ) -> Expansion:
     """Return both lists of a recipe expanded with the same bindings, which are counted in these units."""
@@ -75,7 +75,7 @@ def expansion_of(
 
 
 def expand(
-    steps: Sequence[RecipeStep], bindings: Mapping[str, Any], name: str = "steps", units: Mapping[str, str] = NO_UNITS
+    steps: Sequence[RecipeStep], bindings: Mapping[str, object], name: str = "steps", units: Mapping[str, str] = NO_UNITS
 ) -> tuple[Step, ...]:
     """Return the steps of one list with every BindingRef replaced; unused bindings are ignored."""
     return tuple(_resolve_step(step, StepLocation(name, index), bindings, units) for index, step in enumerate(steps))
@@ -113,9 +113,9 @@ def unit_in(step: RecipeStep, place: StepLocation, units: Mapping[str, str]) -> 
 
 
 def _resolve_step(
-    step: RecipeStep, place: StepLocation, bindings: Mapping[str, Any], units: Mapping[str, str] = NO_UNITS
+    step: RecipeStep, place: StepLocation, bindings: Mapping[str, object], units: Mapping[str, str] = NO_UNITS
 ) -> Step:
-    fields: dict[str, Any] = dict(step)
+    fields: dict[str, object] = dict(step)
     if (unit := unit_in(step, place, units)) is not None:
         fields["unit"] = unit
     values = {path: _bound(value, bindings) for path, value in operands(step)}
@@ -145,7 +145,7 @@ def one_unit(place: StepLocation, own: str | None, whose: str, other: str | None
     return own if own is not None else other
 
 
-def _bound(value: Any, bindings: Mapping[str, Any]) -> Any:
+def _bound(value: object, bindings: Mapping[str, object]) -> Any:
     if not isinstance(value, BindingRef):
         return value
     if value.name not in bindings:

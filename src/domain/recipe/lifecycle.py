@@ -60,7 +60,7 @@ class Template(State):
         """The hash of what it says."""
         return content_hash(plain_data(self.content))
 
-    def fold_lifecycle(self, event: TemplateVersioned | TemplateDeprecated, **more: Any) -> Self:
+    def fold_lifecycle(self, event: TemplateVersioned | TemplateDeprecated, **more: object) -> Self:
         """Return the template after it was versioned or deprecated."""
         own = {name: value for name, value in event if name in self.__dataclass_fields__}
         if isinstance(event, TemplateVersioned):
@@ -68,7 +68,7 @@ class Template(State):
         return copy_with(self, status=DEPRECATED, deprecated_at=event.occurred_at, **own, **more)
 
 
-def plain_data(value: Any) -> Any:
+def plain_data(value: object) -> object:
     """Return a value as JSON has it, with sets in order."""
     match value:
         case BaseModel():

@@ -3,6 +3,7 @@ of parameters stays within that of its capability, and changes in place unless a
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, assert_never
 from uuid import UUID
 
@@ -52,6 +53,7 @@ class PortRequirement(Value):
 
     port_name: Annotated[str, Text(100, InvalidPortRequirementError, "port name")]
     direction: PortDirection
+    """Whether the signal must enter (Input) or leave (Output)."""
     signal_type: Annotated[str, Text(50, InvalidPortRequirementError, "signal type")]
 
 
@@ -60,7 +62,9 @@ class RoleRequirement(Value):
 
     role_name: RoleName
     family_id: UUID | None = None
+    """The family of which the asset must be; this or a role."""
     role_id: UUID | None = None
+    """The equipment role that the asset must present; this or a family."""
     required_ports: Annotated[tuple[PortRequirement, ...], Field(max_length=100)] = ()
     optional: bool = False
 
@@ -87,7 +91,7 @@ class Method(Template):
         return {} if revision is None else self.units_by_revision[revision]
 
     def merged_parameters(
-        self, stored: Mapping[str, Any], revision: int | None, patch: Mapping[str, Any], refusal: type[Refusal]
+        self, stored: Mapping[str, object], revision: int | None, patch: Mapping[str, object], refusal: type[Refusal]
     ) -> tuple[dict[str, Any], bool]:
         """Return parameters stored under a revision of the schema after a patch, and whether anything changed."""
         return merged_parameters(stored, patch, self.units_at(revision), self.parameters_schema, refusal)
@@ -212,6 +216,7 @@ class DefineMethod(JudgedCreation[Capability]):
 
     name: Annotated[str, method.text("name", 200)]
     capability_id: UUID
+    """The capability that the method realises."""
     needed_family_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
     needed_supplies: Annotated[SortedSet[SupplyKind], Field(max_length=100)] = frozenset()
     parameters_schema: Schema | None = None
@@ -271,6 +276,7 @@ class AddMethodRequiredRole(JudgedVerb[Method, None]):
     """Add a role that an asset is to play, by its family or by an equipment role it presents, with the ports it needs."""
 
     requirement: RoleRequirement
+    """The role to add, and who may play it."""
 
     def gather(self, method: Method, call: Call) -> Reads[None]:
         yield from require_if_given(Family, self.requirement.family_id)
@@ -328,15 +334,24 @@ class DeprecateMethod(Verb[Method]):
     reason: OptionalReason = None
 
 
-method.get(hidden=["units_by_revision"])
-MethodSummary = Summary.from_state(
-    method,
-    "name capability_id status version_tag parameters_schema_present required_roles created_at versioned_at deprecated_at",
-)
+GetMethod = method.get(hidden=["units_by_revision"])
+
+
+class MethodSummary(Summary):
+    method_id: UUID
+    name: str
+    capability_id: UUID
+    status: TemplateStatus
+    version_tag: str | None
+    parameters_schema_present: bool
+    required_roles: tuple[RoleRequirement, ...]
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
 
 
 @method.listing(MethodSummary)
-class ListMethods(NamedListQuery):
+class ListMethods(NamedListQuery[MethodSummary]):
     """Methods in order of definition."""
 
     status: TemplateStatus | None = None

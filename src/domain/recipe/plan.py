@@ -85,6 +85,7 @@ class Plan(Template):
     parameters_schema_revision: int | None = None  # That of the method's schema, which the defaults were last written under.
     wires: tuple[Wire, ...] = ()
     role_bindings: tuple[RoleBinding, ...] = ()  # Each role once, by name.
+    """Which asset plays which role."""
     data_registration: DataRegistration | None = None
 
     @property
@@ -200,7 +201,7 @@ def evolve(plan: Plan, event: PlanEvent) -> Plan:
             assert_never(event)
 
 
-def by_fields(value: Value) -> tuple[Any, ...]:
+def by_fields(value: Value) -> tuple[object, ...]:
     """Return the fields of a wire or a role binding, which these are sorted by."""
     return tuple(dict(value).values())
 
@@ -308,7 +309,9 @@ class DefinePlan(JudgedCreation[Binding]):
 
     name: Annotated[str, plan.text("name", 200)]
     practice_id: UUID
+    """The practice that the plan binds to equipment."""
     asset_ids: AssetIds
+    """The assets that the plan uses."""
     window_starts_at: Instant | None = None
     window_ends_at: Instant | None = None
 
@@ -389,17 +392,28 @@ class DeprecatePlan(Verb[Plan]):
     reason: OptionalReason = None
 
 
-plan.get()
+GetPlan = plan.get()
 
-PlanSummary = Summary.from_state(
-    plan,
-    "name practice_id method_id status version_tag window_starts_at window_ends_at default_parameters_present role_bindings "
-    "created_at versioned_at deprecated_at",
-)
+
+class PlanSummary(Summary):
+    plan_id: UUID
+    name: str
+    practice_id: UUID
+    method_id: UUID
+    status: TemplateStatus
+    version_tag: str | None
+    window_starts_at: datetime | None
+    window_ends_at: datetime | None
+    default_parameters_present: bool
+    """Whether the plan has default parameters."""
+    role_bindings: tuple[RoleBinding, ...]
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
 
 
 @plan.listing(PlanSummary)
-class ListPlans(NamedListQuery):
+class ListPlans(NamedListQuery[PlanSummary]):
     """Plans in order of definition."""
 
     status: TemplateStatus | None = None

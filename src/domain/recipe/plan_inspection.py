@@ -34,6 +34,7 @@ class InspectedAsset(Value):
 
     asset_id: UUID
     asset_name: str
+    """What the asset is called."""
     condition: AssetCondition
     lifecycle: AssetLifecycle
 
@@ -47,12 +48,14 @@ class WiredAsset(InspectedAsset):
 
     family_ids: IdSet
     contributed_affordances: SortedSet[Affordance]
+    """What the asset lets one do."""
 
 
 class AffordanceCandidate(InspectedAsset):
     """Another asset that has an affordance, and the families it has it by."""
 
     contributing_family_ids: IdSet
+    """The families that the asset has the affordance by."""
 
 
 class AffordanceCandidates(Value):
@@ -60,6 +63,7 @@ class AffordanceCandidates(Value):
 
     affordance: Affordance
     candidates: Annotated[tuple[AffordanceCandidate, ...], Field(max_length=MOST_CANDIDATES)]
+    """The assets that could provide it."""
 
 
 class PlanBinding(Value):
@@ -69,24 +73,33 @@ class PlanBinding(Value):
     method_id: UUID
     capability_id: UUID
     method_needed_family_ids: IdSet
+    """The families that the method and the practice need."""
     capability_required_affordances: SortedSet[Affordance]
+    """What equipment must let one do for the capability."""
     wired_assets: tuple[WiredAsset, ...]
+    """The assets that were named, and what each brings along."""
     missing_family_ids: tuple[UUID, ...]
+    """The families that none of the assets is of."""
     missing_affordances: tuple[Affordance, ...]
+    """What none of the assets lets one do."""
     missing_affordance_candidates: tuple[AffordanceCandidates, ...]
+    """For each missing affordance, the assets that could provide it."""
     binding_status: BindingStatus
+    """Whether the assets have all that the practice needs."""
 
 
 REFUSALS = [*(kind.aggregate.NotFound for kind in (Practice, Method, Asset, Capability, Family)), PlanAssetsRequiredError]
 
 
 @plan.query(post="/inspect-binding", returns=PlanBinding, refuses=REFUSALS)
-class InspectPlanBinding(Query):
+class InspectPlanBinding(Query[PlanBinding]):
     """What a plan of this practice on these assets would lack, and who could provide it; nothing is written."""
 
     reads_projections: ClassVar[bool] = True
     practice_id: UUID
+    """The practice that a plan would bind to equipment."""
     asset_ids: AssetIds
+    """The assets that a plan would use."""
     min_position: LogPosition | None = None
 
     def answer(self, call: Call) -> Reads[PlanBinding]:
@@ -132,9 +145,9 @@ def candidates_for(affordances: Sequence[Affordance], asset_ids: IdSet) -> Reads
 
 def rows_of(query: ListQuery, *conditions: Where) -> Reads[list[Any]]:
     """Return every row of a list, read page by page."""
-    rows: list[Any] = []
+    rows: list[object] = []
     while True:
-        page: Page[Any] = yield Rows(query.summary, query, (*query.where(), *conditions))
+        page: Page[object] = yield Rows(query.summary, query, (*query.where(), *conditions))
         rows += page.items
         if page.next_cursor is None:
             return rows

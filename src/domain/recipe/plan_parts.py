@@ -1,7 +1,7 @@
 """The parts of a plan: its wires, checked when one is added and when a run starts, and which asset plays which role."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from baton.domain.equipment.assembly import Assembly
@@ -163,7 +163,7 @@ def check_role_endpoints(bound: Iterable[tuple[RoleRequirement, UUID]], wires: S
                     raise PlanWireRoleEndpointMismatchError(detail, facts=facts)
 
 
-def _facts(wire: Wire) -> dict[str, Any]:
+def _facts(wire: Wire) -> dict[str, object]:
     return wire.model_dump(mode="json")
 
 
@@ -291,6 +291,7 @@ class BindPlanRole(JudgedVerb[Plan, RoleCandidate]):
 
     role_name: RoleName
     asset_id: UUID
+    """The asset of the plan that plays the role."""
 
     def gather(self, plan: Plan, call: Call) -> Reads[RoleCandidate]:
         method = yield from require(Method, plan.method_id)

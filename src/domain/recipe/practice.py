@@ -1,6 +1,7 @@
 """A practice: a method adopted at a site, restricted to a set of families, or both."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -60,8 +61,10 @@ class DefinePractice(JudgedCreation[None]):
 
     name: Annotated[str, practice.text("name", 200)]
     method_id: UUID
+    """The method that is adopted."""
     site_id: UUID | None = None
     family_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
+    """The families of equipment that the method is adopted for."""
 
     def gather(self, call: Call) -> Reads[None]:
         yield from require(Method, self.method_id)
@@ -88,13 +91,26 @@ class DeprecatePractice(Verb[Practice]):
     reason: OptionalReason = None
 
 
-practice.get()
+GetPractice = practice.get()
 
 COLUMNS = "name method_id site_id family_ids status version_tag created_at versioned_at deprecated_at"
 
 
-@practice.listing(Summary.from_state(practice, COLUMNS))
-class ListPractices(NamedListQuery):
+class PracticeSummary(Summary):
+    practice_id: UUID
+    name: str
+    method_id: UUID
+    site_id: UUID | None
+    family_ids: IdSet
+    status: TemplateStatus
+    version_tag: str | None
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
+
+
+@practice.listing(PracticeSummary)
+class ListPractices(NamedListQuery[PracticeSummary]):
     """Practices in order of definition."""
 
     status: TemplateStatus | None = None

@@ -9,7 +9,18 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, Query, TimeTravel, Value
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Event,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    Query,
+    TimeTravel,
+    Value,
+    values_of,
+)
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.conduct_options import ChosenOptions, OnUnknownOutcome, WatchedGates, first_choices
 from baton.domain.recipe.expansion import steps_hash
@@ -153,7 +164,9 @@ class DefineRecipe(ChosenOptions, JudgedCreation[Capability]):
 
     name: Annotated[str, recipe.text("name", 200)]
     capability_id: UUID
+    """The capability that the steps realise."""
     steps: RawSteps
+    """The steps, one after the other: setpoint, action, check, capture or compute."""
     closing_steps: RawSteps = ()
 
     def gather(self, call: Call) -> Reads[Capability]:
@@ -177,6 +190,7 @@ class VersionRecipe(ChosenOptions, JudgedVerb[Recipe, Capability]):
 
     version_tag: Annotated[str, recipe.text("version_tag", 50)]
     steps: RawSteps
+    """The steps, one after the other: setpoint, action, check, capture or compute."""
     closing_steps: RawSteps = ()
 
     def gather(self, recipe: Recipe, call: Call) -> Reads[Capability]:
@@ -193,7 +207,7 @@ class VersionRecipe(ChosenOptions, JudgedVerb[Recipe, Capability]):
         return [RecipeVersioned(version_tag=self.version_tag, **content, **dict(chosen))]
 
 
-def read_content(steps: Sequence[Any], closing_steps: Sequence[Any], capability: Capability) -> dict[str, Any]:
+def read_content(steps: Sequence[object], closing_steps: Sequence[object], capability: Capability) -> dict[str, Any]:
     """Return the two lists as steps; refuse them where they are empty, misshapen or inconsistent."""
     if not steps:
         raise EmptyRecipeStepsError("The recipe has no steps; give at least one.")
@@ -242,16 +256,18 @@ class RecipeView(Value):
     deprecated_at: datetime | None
     watch: WatchedGates | None
     on_unknown_outcome: OnUnknownOutcome | None
+    recipe_id: UUID
 
 
 @recipe.query(get="/{recipe_id}", returns=RecipeView, refuses=[RecipeVersionNotFoundError])
-class GetRecipe(TimeTravel):
+class GetRecipe(TimeTravel[RecipeView]):
     """One recipe, folded from its stream; with a tag, what it said in that version and since when."""
 
     version_tag: Annotated[str, Field(min_length=1, max_length=50)] | None = None
+    """Show what the recipe said under this tag."""
 
     def answer(self, recipe: Recipe, call: Call) -> Reads[RecipeView]:
-        shown = {name: getattr(recipe, name) for name in RecipeView.model_fields}
+        shown = values_of(recipe, RecipeView)
         if self.version_tag is not None:
             version = version_of(recipe, self.version_tag)
             shown |= {name: value for name, value in version if name in RecipeView.model_fields}
@@ -261,7 +277,7 @@ class GetRecipe(TimeTravel):
 
 
 @recipe.query(get="/{recipe_id}/versions", returns=Page[RecipeVersion])
-class ListRecipeVersions(Query):
+class ListRecipeVersions(Query[Page[RecipeVersion]]):
     """Every content of one recipe from its definition on, folded from its stream; all on one page."""
 
     order: Order = Order.ASC
@@ -271,15 +287,23 @@ class ListRecipeVersions(Query):
         yield
 
 
-RecipeSummary = Summary.from_state(
-    recipe,
-    "name capability_id status version_tag step_count closing_step_count replaced_by_recipe_id created_at versioned_at "
-    "deprecated_at",
-)
+class RecipeSummary(Summary):
+    recipe_id: UUID
+    name: str
+    capability_id: UUID
+    status: TemplateStatus
+    version_tag: str | None
+    step_count: int
+    closing_step_count: int
+    """Number of closing steps."""
+    replaced_by_recipe_id: UUID | None
+    created_at: datetime
+    versioned_at: datetime | None
+    deprecated_at: datetime | None
 
 
 @recipe.listing(RecipeSummary)
-class ListRecipes(NamedListQuery):
+class ListRecipes(NamedListQuery[RecipeSummary]):
     """Recipes in order of definition."""
 
     status: TemplateStatus | None = None

@@ -56,12 +56,12 @@ FAULTS = {
 }  # The reason and the words for each kind of fault.
 
 
-def read_steps(raw: Sequence[Any]) -> tuple[RecipeStep, ...]:
+def read_steps(raw: Sequence[object]) -> tuple[RecipeStep, ...]:
     """Return the steps of the main list; refuse the first one that is misshapen."""
     return tuple(_read(item, StepLocation("steps", index)) for index, item in enumerate(raw))
 
 
-def read_closing_steps(raw: Sequence[Any]) -> tuple[RecipeStep, ...]:
+def read_closing_steps(raw: Sequence[object]) -> tuple[RecipeStep, ...]:
     """Return the closing steps, which may use neither the loop's coordinates nor artifacts of the main list."""
     closing = []
     for index, item in enumerate(raw):
@@ -77,7 +77,7 @@ def read_closing_steps(raw: Sequence[Any]) -> tuple[RecipeStep, ...]:
     return tuple(closing)
 
 
-def _read(item: Any, place: StepLocation) -> RecipeStep:
+def _read(item: object, place: StepLocation) -> RecipeStep:
     try:
         step = ARMS.validate_python(item)
     except ValidationError as error:

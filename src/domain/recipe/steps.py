@@ -63,12 +63,12 @@ RESERVED: dict[str, type[Sentinel]] = {
 }
 
 
-def reserved_key(value: Any) -> str | None:
+def reserved_key(value: object) -> str | None:
     """Return the reserved key of an object, or None."""
     return next((key for key in RESERVED if key in value), None) if isinstance(value, Mapping) else None
 
 
-def literal(value: Any, depth: int = 0) -> Any:
+def literal(value: object, depth: int = 0) -> Any:
     """Return the value as immutable plain data; raise a fault where it is no JSON or holds a reserved key."""
     match value:
         case None | bool() | str():
@@ -110,7 +110,7 @@ class Operand:
     words: str
     types: tuple[type, ...]
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: pydantic.GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: pydantic.GetCoreSchemaHandler) -> CoreSchema:
         sentinels = tuple(part for part in get_args(source) if isinstance(part, type) and issubclass(part, Sentinel))
         return core_schema.no_info_before_validator_function(lambda value: self.read(value, sentinels), handler(source))
 
@@ -137,7 +137,7 @@ def read_sentinel(value: Mapping[str, Any], sentinel: type[Sentinel]) -> Sentine
         raise PydanticCustomError("malformed_sentinel", words, {"sentinel": sentinel.__name__}) from None
 
 
-def _no_sentinel_itself(members: Any) -> Any:
+def _no_sentinel_itself(members: object) -> object:
     if (key := reserved_key(members)) is not None:
         raise misplaced_sentinel(RESERVED[key])
     return members
@@ -202,12 +202,14 @@ class PlainEqualsCriterion(EqualsCriterion):
     """The value equals the expected one, which is given."""
 
     expected: Annotated[Plain, VALUE]
+    """The value that the captured one must equal, in its unit."""
 
 
 class PlainToleranceCriterion(ToleranceCriterion):
     """The value lies within the tolerance of a given number."""
 
     expected: Annotated[Number, NUMBER]
+    """The number that the captured value must come close to, in its unit."""
 
 
 RecipeCriterion = Annotated[RecipeEqualsCriterion | RecipeToleranceCriterion, Field(discriminator="kind")]
@@ -230,7 +232,7 @@ class Verification(Value):
     timeout: Annotated[Timeout | None, Field(exclude_if=lambda timeout: timeout is None)] = None
 
 
-def _verify_tag(value: Any) -> str:
+def _verify_tag(value: object) -> str:
     is_object = isinstance(value, Verification) or (isinstance(value, Mapping) and reserved_key(value) is None)
     return "judged" if is_object else "flag"
 
@@ -244,8 +246,10 @@ class RecipeSetpointStep(Value):
     kind: Literal["setpoint"]
     address: Address
     value: BoundValue
+    """The value to write, in the unit of the step or the signal, or a reference to one."""
     verify: Verify = False
     unit: DeclaredUnit = None
+    """The unit of the value, such as mm; without it, that of its parameter or of the signal."""
 
 
 class RecipeActionStep(Value):
@@ -253,6 +257,7 @@ class RecipeActionStep(Value):
 
     kind: Literal["action"]
     name: Name
+    """The name of the action, as the deployment has registered it."""
     params: Annotated[dict[str, ActionParameter], MEMBERS] = {}
 
 
@@ -264,6 +269,7 @@ class RecipeCheckStep(Value):
     criterion: RecipeCriterion
     timeout: Annotated[Timeout | None, Field(exclude_if=lambda timeout: timeout is None)] = None
     unit: DeclaredUnit = None
+    """The unit of the expected value, such as mm; without it, that of the signal or its parameter."""
 
 
 class RecipeCaptureStep(Value):
@@ -273,6 +279,7 @@ class RecipeCaptureStep(Value):
     address: Address
     capture_name: Name
     unit: DeclaredUnit = None
+    """The unit that the number is kept in, such as mm; without it, that of the signal."""
 
 
 class RecipeComputeStep(Value):
@@ -280,6 +287,7 @@ class RecipeComputeStep(Value):
 
     kind: Literal["compute"]
     command: Annotated[tuple[Annotated[StrictStr, Field(min_length=1)], ...], Field(min_length=1)]
+    """The program and its arguments."""
     input_uris: tuple[Annotated[StrictStr | OutputRef, TEXT], ...] = ()
     output_uri: StrictStr | None = None
     parameters: Annotated[dict[str, ComputeParameter], MEMBERS] = {}
@@ -303,6 +311,7 @@ class SetpointStep(RecipeSetpointStep):
     """Write a value that is known or will be when the step is reached."""
 
     value: ResolvedValue
+    """The value to write, in the unit of the step or the signal, or a reference to one."""
 
 
 class ActionStep(RecipeActionStep):
@@ -330,7 +339,7 @@ class ComputeStep(RecipeComputeStep):
 Step = Annotated[SetpointStep | ActionStep | CheckStep | CaptureStep | ComputeStep, Field(discriminator="kind")]
 
 
-def wire_form(steps: Sequence[RecipeStep]) -> list[dict[str, Any]]:
+def wire_form(steps: Sequence[RecipeStep]) -> list[dict[str, object]]:
     """Return the steps as plain JSON data, the form they are requested, stored, shown and hashed in."""
     return [step.model_dump(mode="json") for step in steps]
 

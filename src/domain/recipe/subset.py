@@ -5,7 +5,6 @@ one, invent a parameter, drop a mandatory one or open what is closed."""
 import json
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from baton.domain.shared.schema import CLOSING, Schema, types_of, unit_of
 from baton.domain.shared.text import shorten
@@ -74,7 +73,7 @@ def _required_violations(inner: Schema, outer: Schema, path: str) -> Iterator[Vi
             yield Violation("3b", f"{path}.required", f"{name} is mandatory")
 
 
-def _identity(value: Any) -> Hashable:
+def _identity(value: object) -> Hashable:
     """What is the same for equal JSON values and for no others; true is not 1, and 1 is 1.0."""
     match value:
         case bool():
@@ -88,5 +87,5 @@ def _identity(value: Any) -> Hashable:
             return plain
 
 
-def _quoted_value(value: Any) -> str:
+def _quoted_value(value: object) -> str:
     return shorten(json.dumps(value, ensure_ascii=False))

@@ -54,6 +54,7 @@ class Sample(Value):
     event_id: ProducedId
     channel_name: Annotated[str, Text(255, InvalidChannelNameError, "channel name")]
     value: Annotated[float, Field(strict=True, allow_inf_nan=True)]
+    """The reading, in the unit beside it."""
     sampled_at: Instant
     sampling_procedure: Annotated[str, Field(min_length=1, max_length=50)]
     units: Annotated[str, Word(64)] | None = None
@@ -70,6 +71,7 @@ class Observation(Entry):
     run_id: UUID
     channel_name: str
     value: float
+    """The reading, in the unit beside it."""
     units: str | None
     sampling_procedure: str
     simulated: bool
@@ -103,13 +105,14 @@ class AppendObservations(Verb[Run]):
 
 
 @run.listing(Observation, get="/{run_id}/observations")
-class ListRunObservations(ListQuery):
+class ListRunObservations(ListQuery[Observation]):
     """The readings of a run in the order they were recorded."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 50
     channel_name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     sampling_procedure: SamplingProcedure | None = None
     since: Instant | None = None
+    """Only readings taken at this time or later."""
 
     def where(self) -> Iterator[Where]:
         yield from super().where()
@@ -126,11 +129,16 @@ class Channel(Record):
     run_id: UUID
     channel_name: str
     count: int
+    """Number of readings."""
     first_recorded_at: datetime
+    """When the first reading was written down."""
     latest_recorded_at: datetime
+    """When the latest reading was written down."""
     latest_value: float
+    """The latest reading, in the unit of the channel."""
     units: str | None
     latest_sampled_at: datetime
+    """When the latest reading was taken."""
     simulated: bool  # Whether any of its readings is.
 
 
@@ -158,7 +166,7 @@ def _channel(series: list[Observation]) -> Channel:
 
 
 @run.query(get="/{run_id}/channels", returns=Page[Channel])
-class ListRunChannels(Query):
+class ListRunChannels(Query[Page[Channel]]):
     """The channels of a run by name, each with its latest reading."""
 
     def answer(self, run: Run, call: Call) -> Reads[Page[Channel]]:
@@ -181,6 +189,7 @@ class NarrativeEntry(Value):
     text: Annotated[str, Text(4000, InvalidRunLogbookEntryError, "text", personal=True)]
     entry_kind: RunLogbookEntryKind = RunLogbookEntryKind.NOTE
     decision_id: UUID | None = None
+    """The decision that the entry is about."""
     occurred_at: Instant | None = None
 
 
@@ -227,7 +236,7 @@ def check_writing(writing: NarrativeEntry, author: Actor | None) -> None:
 
 
 @run.listing(RunLogbookEntry, get="/{run_id}/logbook")
-class ListRunLogbookEntries(ListQuery):
+class ListRunLogbookEntries(ListQuery[RunLogbookEntry]):
     """What was written about a run, in the order it was recorded."""
 
     entry_kind: RunLogbookEntryKind | None = None

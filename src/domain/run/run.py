@@ -67,16 +67,23 @@ class Run(State):
     hold_count: int = 0
     last_held_at: datetime | None = None
     last_hold_reason: FreeText | None = None
+    """Why it was held last; null where nobody said, or it never was."""
     end_reason: FreeText | None = None  # Why it was stopped, aborted or truncated.
     adjustment_count: int = 0
+    """Number of times that the parameters were adjusted."""
     last_adjusted_at: datetime | None = None
+    """When the parameters were last adjusted."""
     last_adjusted_by: UUID | None = None
+    """The actor who last adjusted the parameters."""
     observation_logbook_id: UUID | None = None
+    """The logbook of readings."""
     narrative_logbook_id: UUID | None = None
+    """The logbook of notes and debriefs."""
     live_conduct_id: UUID | None = None
     lost: bool = False  # Whether the engine lost its latest conduct, so that nobody conducts it.
     actuation_kind: ActuationKind | None = None
     running_since: datetime
+    """When it was started, or resumed last."""
     updated_at: datetime
 
     @property
@@ -288,15 +295,28 @@ class HoldRun(JudgedVerb[Run, Decision | None]):
         return (yield from require_if_given(Decision, self.decided_by_decision_id))
 
 
-RunSummary = Summary.from_state(
-    run,
-    "name plan_id subject_id raid status campaign_id launch_id pinned_calibration_ids override_parameters_present "
-    "adjustment_count last_adjusted_by created_at running_since updated_at lost",
-)
+class RunSummary(Summary):
+    run_id: UUID
+    name: str
+    plan_id: UUID
+    subject_id: UUID | None
+    raid: str | None
+    status: RunStatus
+    campaign_id: UUID | None
+    launch_id: UUID | None
+    pinned_calibration_ids: IdSet
+    override_parameters_present: bool
+    """Whether the run has parameters of its own."""
+    adjustment_count: int
+    last_adjusted_by: UUID | None
+    created_at: datetime
+    running_since: datetime
+    updated_at: datetime
+    lost: bool
 
 
 @run.listing(RunSummary)
-class ListRuns(NamedListQuery):
+class ListRuns(NamedListQuery[RunSummary]):
     """Runs in the order they were started."""
 
     status: RunStatus | None = None

@@ -1,7 +1,8 @@
 """One run as it is shown: its state, when it was started, held, resumed and ended, by whom, and its phases."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Self
 from uuid import UUID
 
 from baton.domain.access.references import Acts, ActsByTurns, acts_of
@@ -23,8 +24,9 @@ class RunPhaseView(Value):
     ended_at: datetime | None
 
 
-class RunCourse(ActsByTurns):
-    """When a run was started, last held and resumed, and ended, by whom, and its phases in order of registration.
+@dataclass(frozen=True, kw_only=True)
+class RunView(ActsByTurns, Run):
+    """A run with when it was started, last held and resumed, and ended, by whom, and its phases in order of registration.
 
     The past of a run does not have the phases as they were then, so it has none.
     """
@@ -35,10 +37,10 @@ class RunCourse(ActsByTurns):
     phases: tuple[RunPhaseView, ...] | None
 
     @classmethod
-    def load(cls, query: TimeTravel, state: Run) -> Reads[dict[str, Any]]:
+    def load(cls, query: TimeTravel[Self], state: Run) -> Reads[Self]:
         by_turns: Acts = {"held": (RunHeld,), "resumed": (RunResumed,), "ended": tuple(ENDINGS)}
         acts = yield from acts_of(query, state.id, {"started": (RunStarted,)}, by_turns)
-        return {**acts, "phases": None if query.travels else (yield from run_phases(state))}
+        return cls.of(state, **acts, phases=None if query.travels else (yield from run_phases(state)))
 
 
 def run_phases(run: Run) -> Reads[tuple[RunPhaseView, ...]]:
@@ -59,4 +61,4 @@ def run_phases(run: Run) -> Reads[tuple[RunPhaseView, ...]]:
 
 
 HIDDEN = "parameters_schema_revision hold_count last_held_at running_since updated_at"
-run.get(hidden=HIDDEN.split(), also=RunCourse)
+GetRun = run.get(hidden=HIDDEN.split(), view=RunView)

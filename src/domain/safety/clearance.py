@@ -50,6 +50,7 @@ class Clearance(State):
     facility_code: str
     title: FreeText
     bindings: hazards.Bindings
+    """What the form covers, by kind."""
     declarations: hazards.Declarations
     risk_band: RiskBand | None
     review_steps: tuple[hazards.ReviewStep, ...] = ()
@@ -62,6 +63,7 @@ class Clearance(State):
     last_status_changed_at: datetime | None = None
     last_status_reason: FreeText | None = None
     last_reviewed_by: UUID | None = None
+    """The actor who reviewed the form last."""
     registered_at: datetime
 
 
@@ -313,8 +315,11 @@ class AppendClearanceReviewStep(ClearanceReview):
     """Record what one reviewer decided; the caller is the reviewer, and only approve and reject end the review."""
 
     step_index: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    """The index of this step of the review, counted from 0."""
     role: ReviewerRole
+    """The role in which the reviewer decides, such as BeamlineScientist."""
     decision: ReviewDecision
+    """What the reviewer decided."""
     decided_at: Instant
     notes: ReviewerNotes | None = None
 

@@ -5,7 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from pydantic import Field
@@ -118,6 +118,7 @@ class DefineClearanceTemplate(JudgedCreation[None]):
     """Enter a kind of safety form into a facility's catalog, as a draft."""
 
     code: Annotated[str, template.text("code", 50)]
+    """The code of the kind of form, such as SAF-07."""
     title: Annotated[str, template.text("title", 200, personal=True)]
     facility_code: FacilityCode
     external_ref: Annotated[str, template.text("external_ref", 500, label="document reference", personal=True)] | None = None
@@ -193,12 +194,23 @@ class WithdrawClearanceTemplate(Verb[ClearanceTemplate]):
         return [ClearanceTemplateWithdrawn(withdrawn_by=call.principal_id), release]
 
 
-template.get(hidden=["created_at"])
+GetClearanceTemplate = template.get(hidden=["created_at"])
 COLUMNS = "code title facility_code version status defined_at"
 
 
-@template.listing(Summary.from_state(template, COLUMNS, time="defined_at", marked=True))
-class ListClearanceTemplates(NamedListQuery):
+class ClearanceTemplateSummary(Summary):
+    time: ClassVar[str] = "defined_at"
+    template_id: UUID
+    code: str
+    title: FreeText
+    facility_code: str
+    version: int
+    status: ClearanceTemplateStatus
+    defined_at: datetime
+
+
+@template.listing(ClearanceTemplateSummary)
+class ListClearanceTemplates(NamedListQuery[ClearanceTemplateSummary]):
     """Clearance templates in order of definition."""
 
     facility_code: Annotated[str, Field(min_length=1, max_length=32)] | None = None

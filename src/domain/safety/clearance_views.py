@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Call, IdSet, TimeTravel, Value
+from baton.domain.kernel import Call, IdSet, TimeTravel, Value, values_of
 from baton.domain.safety.clearance import Clearance, ClearanceStatus, barred_reviewers, clearance
 from baton.domain.safety.hazards import Bindings, Declarations, RecordBinding, ReviewStep, RiskBand
 from baton.domain.shared.listing import NamedListQuery, Summary, Where
@@ -24,9 +24,11 @@ class ClearanceView(Value):
     facility_code: str
     title: FreeText
     bindings: Bindings
+    """What the form covers: samples, assets, runs, procedures, or things outside this service."""
     declarations: Declarations
     risk_band: RiskBand | None
     review_steps: tuple[ReviewStep, ...]
+    """What the reviewers decided, in order."""
     status: ClearanceStatus
     external_id: str | None
     external_id_scheme: str | None
@@ -34,22 +36,25 @@ class ClearanceView(Value):
     valid_from: datetime | None
     valid_until: datetime | None
     barred_reviewer_ids: IdSet
+    """The actors who may neither review nor approve the form."""
+    clearance_id: UUID
+    created_at: datetime
 
 
 @clearance.query(get="/{clearance_id}", returns=ClearanceView)
-class GetClearance(TimeTravel):
+class GetClearance(TimeTravel[ClearanceView]):
     """One clearance, folded from its stream; its author is a barred reviewer where CLEARANCE_FOUR_EYES is on."""
 
     def answer(self, clearance: Clearance, call: Call) -> Reads[ClearanceView]:
         barred = yield from barred_reviewers(clearance)
-        shown = {name: getattr(clearance, name) for name in ClearanceView.model_fields if name != "barred_reviewer_ids"}
-        return ClearanceView.model_construct(**shown, barred_reviewer_ids=barred)
+        return ClearanceView.model_construct(**values_of(clearance, ClearanceView), barred_reviewer_ids=barred)
 
 
 class BoundRecords(Value):
     """The records a clearance covers, by kind."""
 
     subject_ids: IdSet
+    """The samples."""
     asset_ids: IdSet
     run_ids: IdSet
     procedure_ids: IdSet
@@ -84,7 +89,7 @@ class ClearanceSummary(Summary):
 
 
 @clearance.listing(ClearanceSummary)
-class ListClearances(NamedListQuery):
+class ListClearances(NamedListQuery[ClearanceSummary]):
     """Clearances in order of registration."""
 
     indexed: ClassVar[tuple[str, ...]] = ("bindings", "valid_until")

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from baton.domain.kernel import instant
@@ -89,7 +88,7 @@ def status_label(clearance: Clearance, now: datetime) -> str:
     return "Active but past its window" if has_begun(clearance, now) else "Active but before its window"
 
 
-def clearance_facts(clearance: Clearance) -> dict[str, Any]:
+def clearance_facts(clearance: Clearance) -> dict[str, object]:
     """Return what a refusal says of a clearance."""
     return {
         "clearance_id": str(clearance.id),

@@ -47,7 +47,9 @@ class RecordBinding(Value):
     """A record that a form covers; it need not exist yet."""
 
     kind: Literal["Subject", "Asset", "Run", "Procedure"]
+    """What kind of record the form covers."""
     id: UUID
+    """The id of the record that the form covers; it need not exist yet."""
 
 
 class ExternalBinding(Value):
@@ -55,7 +57,9 @@ class ExternalBinding(Value):
 
     kind: Literal["External"]
     scheme: Annotated[str, Text(50, InvalidClearanceBindingsError, "scheme of the outside reference")]
+    """What kind of thing it is outside, such as proposal."""
     value: Annotated[str, Text(200, InvalidClearanceBindingsError, "value of the outside reference")]
+    """Its number or name outside."""
 
 
 Binding = Annotated[RecordBinding | ExternalBinding, Field(discriminator="kind")]
@@ -89,6 +93,7 @@ class GhsRating(Value):
 
     kind: Literal["GHS"]
     code: GhsCode
+    """The pictogram, from GHS01 to GHS09."""
     statement_codes: Annotated[tuple[Annotated[str, rating_text(16, "statement code")], ...], Field(max_length=100)] = ()
 
 
@@ -98,6 +103,7 @@ class SchemeRating(Value):
     kind: Literal["Scheme"]
     scheme: Annotated[str, rating_text(50, "scheme")]
     code: Annotated[str, rating_text(100, "code")]
+    """The rating, in the scheme's own code."""
     severity_label: Annotated[str, rating_text(100, "severity label")] | Literal[""] = ""
 
 
@@ -111,6 +117,7 @@ class HazardDeclaration(Value):
     """The hazards of one thing the form covers, and what is done about them."""
 
     target: Binding
+    """What the hazards belong to; one of the things that the form covers."""
     classifications: Annotated[tuple[HazardClassification, ...], Field(max_length=100)] = ()
     mitigations: Annotated[tuple[Mitigation, ...], Field(max_length=100)] = ()
     notes: HazardNotes = None
@@ -129,9 +136,12 @@ class ReviewStep(Value):
     """What one reviewer decided."""
 
     step_index: int
+    """The index of this step of the review, counted from 0."""
     role: str
+    """The role in which the reviewer decided."""
     decided_by: UUID
     decision: ReviewDecision
+    """What the reviewer decided."""
     decided_at: datetime
     notes: FreeText | None
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache, lru_cache
 from heapq import merge
 from itertools import groupby, islice, product
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import Discriminator, Field, Tag
@@ -40,7 +40,7 @@ class EveryCalendar(Value):
     every: Annotated[int, Field(strict=True, ge=-(2**31), le=2**31 - 1), Seconds]
 
 
-def _calendar_kind(given: Any) -> str:
+def _calendar_kind(given: object) -> str:
     """Return which of the two is meant, so that validation errors name that one only."""
     return "every" if isinstance(given, EveryCalendar) or (isinstance(given, dict) and "every" in given) else "cron"
 

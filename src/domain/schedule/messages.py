@@ -50,6 +50,7 @@ class Firing(Value):
     """The outcome of a firing: what it opened, or the refusal."""
 
     scheduled_at: datetime
+    """When the calendar had it fire."""
     run_id: UUID | None = None
     procedure_id: UUID | None = None
     code: str | None = None

@@ -242,7 +242,9 @@ class DefineSchedule(JudgedCreation[tuple[TargetSources, bool]]):
     catchup_window: Annotated[int, Field(strict=True, ge=10, le=2**31 - 1), Seconds] = 60
     jitter: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1), Seconds] = 0
     on_change: OnChange = OnChange.HOLD
+    """What a changed target does: it is held until confirmed (hold), or goes on (follow)."""
     target: Target
+    """What to conduct: a recipe, or a run on a plan."""
 
     def gather(self, call: Call) -> Reads[tuple[TargetSources, bool]]:
         sources = yield from load_sources((self.target,))
@@ -289,6 +291,7 @@ class ResumeSchedule(JudgedVerb[Schedule, TargetSources]):
     """
 
     confirmed_digest: ContentHash | None = None
+    """Confirms the present version of its target, as get_schedule shows it."""
 
     def gather(self, schedule: Schedule, call: Call) -> Reads[TargetSources]:
         return (yield from load_sources([] if self.confirmed_digest is None else [schedule.aim]))

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from baton.domain.kernel import Call, State, TimeTravel, Value
+from baton.domain.kernel import Call, State, TimeTravel, Value, values_of
 from baton.domain.procedure.procedure import Procedure
 from baton.domain.recipe.template_versions import (
     TemplateChange,
@@ -54,23 +54,32 @@ class ScheduleView(Value):
     catchup_window: Annotated[int, Seconds]
     jitter: Annotated[int, Seconds]
     target: Target
+    """What is conducted: a recipe, or a run on a plan."""
     on_change: schedules.OnChange
+    """What a changed target does: it is held until confirmed (hold), or goes on (follow)."""
     versions: tuple[TemplateVersion, ...]
+    """The versions of what its target names, when it was defined or confirmed."""
     changes: tuple[TemplateChange, ...]
+    """What its target names and is another version now than when it was defined or confirmed."""
     confirmed_digest: str | None
+    """What confirms these changes to resume_schedule; null where there are none."""
     run_as: UUID
+    """The actor that each firing is authorized as."""
     surface_id: UUID
     conduit_id: UUID
     status: ScheduleStatus
     last_status_reason: FreeText | None
     firing_count: int
+    """Number of firings so far."""
     next_firings: tuple[datetime, ...]
+    """When it fires next, five times."""
     last_firings: tuple[FiringView, ...]
+    """The latest firings and what became of them."""
     missed_count: int | None
+    """Number of firings that were missed."""
     skipped_count: int | None
-
-
-SHOWN = tuple(name for name in ScheduleView.model_fields if name in Schedule.__dataclass_fields__ and name != "target")
+    schedule_id: UUID
+    created_at: datetime
 
 
 def outcomes_of(firings: Iterable[Firing]) -> Reads[Outcomes]:
@@ -90,7 +99,7 @@ def outcome_of(firing: Firing, outcomes: Outcomes) -> str:
 
 
 @schedule.query(get="/{schedule_id}", returns=ScheduleView)
-class GetSchedule(TimeTravel):
+class GetSchedule(TimeTravel[ScheduleView]):
     """One schedule, folded from its stream, with its next and its last firings."""
 
     def answer(self, schedule: Schedule, call: Call) -> Reads[ScheduleView]:
@@ -108,16 +117,16 @@ class GetSchedule(TimeTravel):
         engine = None if self.travels else (yield from record_of(schedules.ScheduleEngineState, schedule_id=schedule.id))
         templates = () if self.travels else (yield from load_templates([schedule.aim])).of(schedule.aim)
         changes = changes_since(schedule.versions, templates)
-        return ScheduleView(
-            changes=changes,
-            confirmed_digest=versions_digest(versions_of(templates)) if changes else None,
-            **{name: getattr(schedule, name) for name in SHOWN},
-            target=schedule.aim,
-            next_firings=upcoming_firings(schedule.status, schedule.calendar, schedule.time_zone, now, COMING),
-            last_firings=tuple(FiringView(**dict(one), outcome=outcome_of(one, outcomes)) for one in firings),
-            missed_count=None if engine is None else engine.missed_count + schedule.late_count,
-            skipped_count=None if engine is None else engine.skipped_count,
-        )
+        further = {
+            "changes": changes,
+            "confirmed_digest": versions_digest(versions_of(templates)) if changes else None,
+            "target": schedule.aim,
+            "next_firings": upcoming_firings(schedule.status, schedule.calendar, schedule.time_zone, now, COMING),
+            "last_firings": tuple(FiringView(**dict(one), outcome=outcome_of(one, outcomes)) for one in firings),
+            "missed_count": None if engine is None else engine.missed_count + schedule.late_count,
+            "skipped_count": None if engine is None else engine.skipped_count,
+        }
+        return ScheduleView(**values_of(schedule, ScheduleView) | further)
 
 
 def upcoming_firings(
@@ -146,12 +155,14 @@ class ScheduleItem(Value):
     time_zone: str
     status: ScheduleStatus
     next_firing: datetime | None
+    """When it fires next."""
     last_outcome: str | None
+    """What became of the last firing."""
     created_at: datetime
 
 
 @schedule.listing(ScheduleSummary, returns=ScheduleItem)
-class ListSchedules(NamedListQuery):
+class ListSchedules(NamedListQuery[ScheduleItem]):
     """Schedules in the order they were defined, with when each fires next and what became of its last firing."""
 
     status: ScheduleStatus | None = None

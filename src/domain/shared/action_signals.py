@@ -13,13 +13,13 @@ class ActionSignals:
     reads: tuple[str, ...] = ()
     derived_writes: Callable[[Mapping[str, Any]], Iterable[str]] | None = None  # Further addresses, by all parameters.
 
-    def addresses(self, params: Mapping[str, Any]) -> tuple[set[str], set[str]]:
+    def addresses(self, params: Mapping[str, object]) -> tuple[set[str], set[str]]:
         """Return what the action writes and reads with these parameters; raise ValueError where one holds no address."""
         derived = () if self.derived_writes is None else self.derived_writes(params)
         return _addresses_in(params, self.writes) | set(derived), _addresses_in(params, self.reads)
 
 
-def _addresses_in(params: Mapping[str, Any], names: Iterable[str]) -> set[str]:
+def _addresses_in(params: Mapping[str, object], names: Iterable[str]) -> set[str]:
     found: set[str] = set()
     for name in names:
         value = params.get(name)

@@ -1,7 +1,7 @@
 """Annotations of models: the units that numbers declare, and the marks that fields carry, however deep."""
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
@@ -10,7 +10,7 @@ from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
 
 
-def _unit(description: str, system: str, code: str) -> Any:
+def _unit(description: str, system: str, code: str) -> object:
     return Field(description=description, json_schema_extra={"unit": {"system": system, "code": code}})
 
 
@@ -27,7 +27,7 @@ def marks(field: FieldInfo, kind: type[M]) -> list[M]:
     found = [mark for mark in field.metadata if isinstance(mark, kind)]
     pending = [field.annotation]
     while pending:
-        annotation: Any = pending.pop()
+        annotation: object = pending.pop()
         found += [mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, kind)]
         pending += getattr(annotation, "__args__", ())
     return found
@@ -42,7 +42,7 @@ def text_refusals(model: type[BaseModel]) -> Iterator[type[Refusal]]:
             yield from text_refusals(nested)
 
 
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def models_in(annotation: object) -> Iterator[type[BaseModel]]:
     """Yield the models an annotation names."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation

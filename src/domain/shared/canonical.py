@@ -5,16 +5,15 @@ import json
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 
-def canonical_json(value: Any) -> bytes:
+def canonical_json(value: object) -> bytes:
     """Return the one byte form of a JSON value; 25 and 25.0 are the same number."""
     return _write(value).encode()
 
 
-def content_hash(value: Any) -> str:
+def content_hash(value: object) -> str:
     """Return the SHA-256 of the canonical form, as 64 hex digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
@@ -26,7 +25,7 @@ def derived_uuid7(milliseconds: int, namespace: str, name: str) -> UUID:
     return UUID(int=bits & ~(0xF << 76) & ~(0x3 << 62) | (0x7 << 76) | (0x2 << 62))
 
 
-def _write(value: Any) -> str:
+def _write(value: object) -> str:
     match value:
         case None | bool():
             return {None: "null", True: "true", False: "false"}[value]

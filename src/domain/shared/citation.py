@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 from baton.domain.kernel import Value
@@ -89,7 +89,7 @@ class Citation(Value):
     descriptions: tuple[CitedDescription, ...] = ()
 
 
-def datacite_json(citation: Citation, doi: str | None = None) -> dict[str, Any]:
+def datacite_json(citation: Citation, doi: str | None = None) -> dict[str, object]:
     """Return the record of DataCite 4.6 as its API takes it; without a DOI, it is one that awaits its registration."""
     specific = {} if citation.specific_type is None else {"resourceType": citation.specific_type}
     creators = citation.creators or (CitedParty(name=UNKNOWN),)
@@ -117,7 +117,7 @@ def datacite_json(citation: Citation, doi: str | None = None) -> dict[str, Any]:
     }
 
 
-def _party(cited: CitedParty) -> dict[str, Any]:
+def _party(cited: CitedParty) -> dict[str, object]:
     identifier = {"nameIdentifier": cited.identifier, "nameIdentifierScheme": cited.identifier_type}
     identifiers = [] if cited.identifier is None else [identifier]
     return {

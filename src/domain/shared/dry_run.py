@@ -19,4 +19,6 @@ class DryRun(Value):
     """What a command would record, in order, and what it would answer; ids of what it would create are made up."""
 
     would: tuple[WouldRecord, ...]
+    """The events that would be recorded."""
     answer: dict[str, Any] | None
+    """What the command would answer; ids of what it would create are made up."""

@@ -20,11 +20,13 @@ class EventView(AnswerForm):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     position: int
+    """Its number in the log."""
     transaction_id: int
     event_id: UUID
     stream_type: str
     stream_id: UUID
     version: int
+    """The number of this event in its stream, from 1."""
     event_type: str
     schema_version: int
     payload: dict[str, Any] | None
@@ -35,5 +37,7 @@ class EventView(AnswerForm):
     occurred_at: datetime
     recorded_at: datetime
     surface_id: UUID | None
+    """The surface (REST, MCP or a console) that the call came through."""
     approved_by: UUID | None
     principal_name: str | None
+    """What the one who called is named now."""

@@ -12,7 +12,7 @@ EXAMPLES: dict[str, dict[str, Any]] = json.loads(files(__package__).joinpath("ex
 PLACEHOLDER = re.compile(r"<(\w+)>")
 
 
-def fill(example: Any, value: Callable[[str], str]) -> Any:
+def fill(example: object, value: Callable[[str], str]) -> Any:
     """Return an example with the value of each placeholder in its place."""
     match example:
         case dict():

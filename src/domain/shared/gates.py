@@ -32,7 +32,7 @@ class GateFinding:
     detail: str
     facts: Mapping[str, Any]
 
-    def refusal(self, total: type[Refusal], partial: type[Refusal], **facts: Any) -> Refusal:
+    def refusal(self, total: type[Refusal], partial: type[Refusal], **facts: object) -> Refusal:
         """Return the refusal by the caller's class for the one case or the other, with further facts."""
         return (total if self.total else partial)(self.detail, reason=self.reason, facts={**self.facts, **facts})
 
@@ -61,19 +61,24 @@ class GateVerdict(AnswerForm):
     gate: str
     passed: bool
     code: str | None = None
+    """The class name of the refusal."""
     reason: str | None = None
+    """The machine-readable cause of the refusal."""
     detail: str | None = None
     facts: dict[str, Any] | None = None
     subjects: tuple[UUID, ...]
     asked_by: tuple[str, ...]
+    """The commands that must pass the gate."""
 
 
 class CommandVerdict(AnswerForm):
     """Whether a command would pass all its gates and, if not, the first that refuses it."""
 
     command: str
+    """The command."""
     passed: bool
     refused_by: str | None
+    """The first gate that refuses."""
 
 
 class GateReport:

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
+from typing_extensions import TypeVar
 
-from baton.domain.kernel import Aggregate, Call, CursorText, LogPosition, NamesOnRequest, PageLimit, State
+from baton.domain.kernel import Call, CursorText, LogPosition, NamesOnRequest, PageLimit, State
 from baton.domain.shared.annotations import marks
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.naming import NAMES
 from baton.domain.shared.reads import Reads, Rows
 from baton.domain.shared.refusals import InvalidCursorError
-from baton.domain.shared.text import FreeText
 from baton.domain.shared.times import Instant
 
 
@@ -27,6 +27,7 @@ class _Hidden:
 
 
 T = TypeVar("T")
+Listed = TypeVar("Listed", default=Any)
 Hidden = Annotated[T, _Hidden()]  # A column that is stored to filter by and not shown.
 
 
@@ -72,27 +73,13 @@ class Summary(AnswerForm):
         return cls(**{name: state.id if name == id_column else getattr(state, name) for name in cls.model_fields})
 
     @classmethod
-    def of_row(cls, names: Sequence[str], row: Sequence[Any]) -> Self:
+    def of_row(cls, names: Sequence[str], row: Sequence[object]) -> Self:
         """Return a row as the store keeps it, unchecked. Lists are long: this is `model_construct` without its look at every
         field of every row."""
         made = cls.__new__(cls)
         object.__setattr__(made, "__dict__", dict(zip(names, row, strict=True)))
         for name, value in (("fields_set", set(names)), ("extra", None), ("private", None)):
             object.__setattr__(made, f"__pydantic_{name}__", value)
-        return made
-
-    @classmethod
-    def from_state(
-        cls, aggregate: Aggregate[Any], columns: str, time: str = "created_at", *, hidden: str = "", marked: bool = False
-    ) -> type["Summary"]:
-        """Make the summary of the id and these attributes (space-separated names); `marked` documents free texts as such."""
-        types, filters = aggregate.types_of(columns.split()), aggregate.types_of(hidden.split())
-        unmarked = {} if marked else {FreeText: str, FreeText | None: str | None}
-        form = {name: (unmarked.get(declared, declared), ...) for name, declared in types.items()}
-        form |= {name: (Annotated[declared, _Hidden()], ...) for name, declared in filters.items()}
-        form = {aggregate.id_name: (UUID, ...), **form}
-        made: type[Summary] = create_model(f"{aggregate.name}Summary", __base__=cls, **form)  # type: ignore[call-overload]
-        made.time = time
         return made
 
     @classmethod
@@ -167,8 +154,8 @@ def malformed_cursor() -> InvalidCursorError:
     return InvalidCursorError("This cursor is malformed; start again without one.", reason="malformed")
 
 
-class ListQuery(NamesOnRequest):
-    """A keyset list over a projection."""
+class ListQuery(NamesOnRequest[Page[Listed]]):
+    """A keyset list over a projection, and the type of its rows."""
 
     summary: ClassVar[type[Summary]]
     filters: ClassVar[dict[str, str]] = {}  # Filters whose column has another name.
@@ -203,9 +190,9 @@ class ListQuery(NamesOnRequest):
             elif (plural := plural_of(column)) in columns:
                 yield Where(plural, "has", value)
 
-    def answer(self, *known: State | Call) -> Reads[Page[Any]]:
+    def answer(self, *known: State | Call) -> Reads[Page[Listed]]:
         scope = (where for target in known if isinstance(target, State) for where in self.scope(target))
-        page: Page[Summary] = yield Rows(self.summary, self, (*scope, *self.where()))
+        page: Page[Any] = yield Rows(self.summary, self, (*scope, *self.where()))
         items = yield from self.present(page.items)
         return Page(tuple(items), page.next_cursor)
 
@@ -213,13 +200,13 @@ class ListQuery(NamesOnRequest):
         """Yield the conditions that the aggregate named in the path sets: by default, that a row has its id."""
         yield Where(target.aggregate.id_name, "is", target.id)
 
-    def present(self, rows: tuple[Any, ...]) -> Reads[tuple[Any, ...]]:
+    def present(self, rows: tuple[Any, ...]) -> Reads[tuple[Listed, ...]]:
         """Return what is shown of these rows; by default every column that is not hidden."""
         return rows
         yield
 
     @classmethod
-    def page_form(cls, item: type[Any] | None) -> Any:
+    def page_form(cls, item: type[object] | None) -> Any:
         """Return the form of this list's answer."""
         return Page[item or cls.summary.item_form()]  # type: ignore[misc]
 
@@ -228,7 +215,7 @@ class ListQuery(NamesOnRequest):
         return Cursor.parse(self.cursor, self.order) if self.cursor else None
 
 
-class NamedListQuery(ListQuery):
+class NamedListQuery(ListQuery[Listed]):
     """A list of things that people call by a name, each found by its whole name or by a part of it in any case."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None

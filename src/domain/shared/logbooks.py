@@ -71,6 +71,7 @@ class Appended(AnswerForm):
     """How many entries the request held, repeated ones included."""
 
     event_count: int
+    """Number of entries in the request, repeated ones included."""
 
 
 H = TypeVar("H", bound=LogbookOpened)
@@ -84,7 +85,7 @@ def open_logbook(held: UUID | None, opened: type[H], entry: type[Entry], call: C
     return logbook_id, (opened(logbook_id=logbook_id, kind=entry.kind, schema_=entry.row_schema()),)
 
 
-def _type_of(annotation: Any) -> str:
+def _type_of(annotation: object) -> str:
     scalar = next((part for part in (*get_args(annotation), annotation) if part in TYPES), None)
     if scalar is None or (isinstance(annotation, type) and issubclass(annotation, Enum)):
         return "string"

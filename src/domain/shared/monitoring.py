@@ -49,6 +49,7 @@ class MonitorRef(Value):
     """The signal a reading comes from."""
 
     source_kind: Annotated[str, Field(min_length=1, max_length=50)]
+    """The kind of source, such as EPICS."""
     source_id: Annotated[str, Field(min_length=1, max_length=200)]
 
     def text(self) -> str:

@@ -31,14 +31,14 @@ KNOWN_FIELDS = 4096  # Fields that are remembered; what people name parameters i
 
 
 @cache
-def name_field(aggregate: "Aggregate[Any]") -> str | None:
+def name_field(aggregate: "Aggregate") -> str | None:
     """Return the column of an aggregate's list that holds what people call a thing; None where it has no name."""
     named = (one.input.name_column() for one in aggregate.operations if hasattr(one.input, "name_column"))
     return next(named, None)
 
 
 @lru_cache(KNOWN_FIELDS)
-def referred_aggregate(field: str, owner: "Aggregate[Any] | None" = None) -> "Aggregate[Any] | None":
+def referred_aggregate(field: str, owner: "Aggregate | None" = None) -> "Aggregate | None":
     """Return the aggregate that an id field of this name refers to: `parent_run_id` is a run; `parent_id` and `to_parent_id`
     are of the kind of their owner."""
     if field in NO_REFERENCES:

@@ -255,13 +255,13 @@ def all_members_of(kind: str) -> Reads[tuple[UUID, ...]]:
     return found
 
 
-def records_of(record: type[R], **where: Any) -> Reads[tuple[R, ...]]:
+def records_of(record: type[R], **where: object) -> Reads[tuple[R, ...]]:
     """Return the rows of a mutable relation with these values (a tuple means any of), in key order."""
     found: tuple[R, ...] = yield Records(record, where)
     return found
 
 
-def record_of(record: type[R], **where: Any) -> Reads[R | None]:
+def record_of(record: type[R], **where: object) -> Reads[R | None]:
     """Return one row of a mutable relation, or None."""
     return next(iter((yield from records_of(record, **where))), None)
 

@@ -28,7 +28,12 @@ class Refusal(Exception):
         cls.passing = cls.passing if passing is None else passing
 
     def __init__(
-        self, detail: str, *, reason: str | None = None, facts: Mapping[str, Any] | None = None, passing: bool | None = None
+        self,
+        detail: str,
+        *,
+        reason: str | None = None,
+        facts: Mapping[str, object] | None = None,
+        passing: bool | None = None,
     ) -> None:
         super().__init__(detail)
         self.passing = type(self).passing if passing is None else passing

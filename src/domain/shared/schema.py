@@ -94,7 +94,7 @@ def check_declaration(schema: Schema | None, refusal: type[Refusal]) -> None:
             raise _refusal_at((*path, "pattern"), "pattern_needs_backtracking", detail, refusal)
 
 
-def check_values(schema: Schema | None, values: Mapping[str, Any], refusal: type[Refusal]) -> None:
+def check_values(schema: Schema | None, values: Mapping[str, object], refusal: type[Refusal]) -> None:
     """Refuse values that break their schema, at the first violation; no values never do."""
     if not values:
         return
@@ -104,7 +104,7 @@ def check_values(schema: Schema | None, values: Mapping[str, Any], refusal: type
     _refuse_first_violation(schema, values, refusal)
 
 
-def check_union(schemas: Mapping[str, Schema | None], values: Mapping[str, Any], refusal: type[Refusal]) -> None:
+def check_union(schemas: Mapping[str, Schema | None], values: Mapping[str, object], refusal: type[Refusal]) -> None:
     """Refuse values that break a family's schema; the root is closed once, around the keys of all, unless one is `{}`."""
     if not values:
         return
@@ -224,14 +224,14 @@ def _malformed_keyword(path: Path, form: str, refusal: type[Refusal]) -> Refusal
     return _refusal_at(path, "malformed_keyword", f"{_at(path)} must be {form}; correct it.", refusal)
 
 
-def _nothing_declared(values: Mapping[str, Any], refusal: type[Refusal]) -> Refusal:
+def _nothing_declared(values: Mapping[str, object], refusal: type[Refusal]) -> Refusal:
     keys = sorted(values)
     remedy = "declare one ({} for no constraint) or drop these keys"
     detail = f"No schema is declared for {shorten(', '.join(keys))}; {remedy}."
     return refusal(detail, reason="no_schema", facts={"keys": keys})
 
 
-def _refuse_non_finite(value: Any, path: Path, refusal: type[Refusal]) -> None:
+def _refuse_non_finite(value: object, path: Path, refusal: type[Refusal]) -> None:
     match value:
         case float() if not math.isfinite(value):
             raise _refusal_at(path, "not_finite", f"{_at(path)} is not a finite number; correct the value.", refusal)
@@ -243,7 +243,7 @@ def _refuse_non_finite(value: Any, path: Path, refusal: type[Refusal]) -> None:
                 _refuse_non_finite(item, (*path, str(index)), refusal)
 
 
-def _refuse_first_violation(schema: Schema, values: Mapping[str, Any], refusal: type[Refusal], **facts: str) -> None:
+def _refuse_first_violation(schema: Schema, values: Mapping[str, object], refusal: type[Refusal], **facts: str) -> None:
     if (first := next(violations_of(schema, values), None)) is not None:
         raise refusal(f"{first.path} {first.sentence}.", reason=first.reason, facts={"path": first.path, **facts})
 
@@ -310,7 +310,7 @@ def _without_backtracking() -> "type[Validator]":
     return extend(Draft202012Validator, {"pattern": _check_pattern})  # type: ignore[no-any-return,no-untyped-call]
 
 
-def _check_pattern(validator: "Validator", pattern: str, instance: Any, schema: Schema) -> "Iterator[ValidationError]":
+def _check_pattern(validator: "Validator", pattern: str, instance: object, schema: Schema) -> "Iterator[ValidationError]":
     from jsonschema import ValidationError
 
     matcher = _matcher(pattern)  # None for one declared before such patterns were refused, which never matches

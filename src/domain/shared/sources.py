@@ -4,7 +4,6 @@ import re
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import baton
 from baton.domain.registry import Operation
@@ -27,7 +26,7 @@ def refusal_source(refusal: type[Refusal]) -> str | None:
     return f"{repository_path(module)}:{line}"
 
 
-def class_source(cls: type[Any]) -> str | None:
+def class_source(cls: type[object]) -> str | None:
     """Return `src/...py:line` of a class statement; None for a generated class."""
     line = class_lines(cls.__module__).get(cls.__name__)
     return None if line is None else f"{repository_path(cls.__module__)}:{line}"

@@ -11,7 +11,7 @@ from baton.domain.shared.schema import ELEMENT, Schema, check_values, declared_u
 Units = Mapping[str, tuple[str, str]]  # The declared units of one schema: dotted property path -> (system, code).
 
 
-def merge_patch(target: Any, patch: Any) -> Any:
+def merge_patch(target: object, patch: object) -> Any:
     """Return the target after an RFC 7396 merge patch: a value replaces, null deletes, objects merge recursively."""
     if not isinstance(patch, Mapping):
         return patch
@@ -24,12 +24,12 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def units_changed(stored: Mapping[str, Any], written: Units, now: Units) -> frozenset[str]:
+def units_changed(stored: Mapping[str, object], written: Units, now: Units) -> frozenset[str]:
     """Return the stored keys, as dotted paths, whose unit has changed; an array is set, and so named, as a whole."""
     return frozenset(path.partition(f".{ELEMENT}")[0] for path in stored_paths(stored) if written.get(path) != now.get(path))
 
 
-def stored_paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+def stored_paths(value: object, path: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the dotted path of everything in stored values, as schemas spell it."""
     match value:
         case Mapping():
@@ -42,13 +42,13 @@ def stored_paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
                 yield from stored_paths(item, (*path, ELEMENT))
 
 
-def paths_set_by(patch: Mapping[str, Any], paths: Iterable[str]) -> frozenset[str]:
+def paths_set_by(patch: Mapping[str, object], paths: Iterable[str]) -> frozenset[str]:
     """Return which of these paths a patch sets or nulls, themselves or with what contains them."""
     ends = [end for end, value in patched_paths(patch) if not isinstance(value, Mapping)]
     return frozenset(path for path in paths if any(is_within(path, end) for end in ends))
 
 
-def patched_paths(patch: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def patched_paths(patch: Mapping[str, object], path: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:
     """Yield every dotted path a patch mentions, with what it puts there."""
     for key, value in patch.items():
         yield ".".join((*path, key)), value
@@ -61,7 +61,7 @@ def is_within(path: str, outer: str) -> bool:
     return path == outer or path.startswith(f"{outer}.")
 
 
-def refuse_stale(restated: frozenset[str], patch: Mapping[str, Any], refusal: type[Refusal]) -> None:
+def refuse_stale(restated: frozenset[str], patch: Mapping[str, object], refusal: type[Refusal]) -> None:
     """Refuse a patch that neither sets again nor nulls a stored key whose unit changed meanwhile."""
     if stale := sorted(restated - paths_set_by(patch, restated)):
         detail = f"The unit of {', '.join(stale)} changed since it was stored; set it again in the new unit or null it."
@@ -69,7 +69,7 @@ def refuse_stale(restated: frozenset[str], patch: Mapping[str, Any], refusal: ty
 
 
 def merged_parameters(
-    stored: Mapping[str, Any], patch: Mapping[str, Any], written: Units, schema: Schema | None, refusal: type[Refusal]
+    stored: Mapping[str, object], patch: Mapping[str, object], written: Units, schema: Schema | None, refusal: type[Refusal]
 ) -> tuple[dict[str, Any], bool]:
     """Return stored parameters after a patch, and whether anything changed, even if only the unit of a number.
 
@@ -77,12 +77,12 @@ def merged_parameters(
     """
     restated = stored_in_other_units(stored, written, schema)
     refuse_stale(restated, patch, refusal)
-    merged: dict[str, Any] = merge_patch(stored, patch)
+    merged: dict[str, object] = merge_patch(stored, patch)
     check_values(schema, merged, refusal)
     return merged, bool(restated) or canonical_json(merged) != canonical_json(stored)
 
 
-def stored_in_other_units(stored: Mapping[str, Any], written: Units, schema: Schema | None) -> frozenset[str]:
+def stored_in_other_units(stored: Mapping[str, object], written: Units, schema: Schema | None) -> frozenset[str]:
     """Return the stored keys whose unit in the schema differs from the one they were written in.
 
     Keys that the schema does not admit any more are refused by the check of values instead.

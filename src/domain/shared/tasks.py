@@ -54,7 +54,7 @@ class TaskRequest(Value):
 
 
 def begin_task(
-    kind: str, work_id: UUID, request: Mapping[str, Any], ids: Mapping[str, Any], call: Call
+    kind: str, work_id: UUID, request: Mapping[str, object], ids: Mapping[str, object], call: Call
 ) -> tuple[Write, ...]:
     """Return what begins a task and answers its ids; they must follow from the request where a repeat is to attach."""
     told = {name: str(id) for name, id in ids.items()}
@@ -62,14 +62,14 @@ def begin_task(
 
 
 def begin_or_join_task(
-    kind: str, work_id: UUID, request: Mapping[str, Any], ids: Mapping[str, Any], earlier: Task | None, call: Call
+    kind: str, work_id: UUID, request: Mapping[str, object], ids: Mapping[str, object], earlier: Task | None, call: Call
 ) -> tuple[Write, ...]:
     """Return what begins a task or, where the same one is under way, answers its ids and leaves it as it is."""
     begun, answer = begin_task(kind, work_id, request, ids, call)
     return (answer,) if earlier is not None and earlier.status is TaskStatus.RUNNING else (begun, answer)
 
 
-def queue_task(kind: str, work_id: UUID, request: Mapping[str, Any], ids: Mapping[str, str], call: Call) -> Put:
+def queue_task(kind: str, work_id: UUID, request: Mapping[str, object], ids: Mapping[str, str], call: Call) -> Put:
     """Return what begins a task that the command does not wait for: the worker finds it on the record."""
     task = Task(
         work_id=work_id,
@@ -85,7 +85,7 @@ def queue_task(kind: str, work_id: UUID, request: Mapping[str, Any], ids: Mappin
     return Put(task)
 
 
-def with_answer(task: Task, answer: Mapping[str, Any]) -> Task:
+def with_answer(task: Task, answer: Mapping[str, object]) -> Task:
     """Return the task as done; an empty answer means that there is nothing to tell."""
     return replace(task, status=TaskStatus.DONE, answer=dict(answer))
 

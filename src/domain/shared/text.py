@@ -70,7 +70,7 @@ class TextsMayContainPersonalData:
 
     codes: frozenset[str] = frozenset()
 
-    def without_texts(self, value: Any, key: str = "") -> Any:
+    def without_texts(self, value: object, key: str = "") -> Any:
         """The data with its free texts null."""
         match value:
             case str() if key not in self.codes and not _is_id(value):
@@ -93,7 +93,7 @@ def _is_id(text: str) -> bool:
 Hiding = Callable[[Any], Any]  # What is left of a stored value for somebody who may not read free texts.
 
 
-def hiding_of(annotation: Any, metadata: Iterable[Any] = ()) -> Hiding | None:
+def hiding_of(annotation: object, metadata: Iterable[object] = ()) -> Hiding | None:
     """How the free texts in a value of this type are hidden, however deep they are; None where there are none."""
     for mark in metadata:
         if isinstance(mark, MayContainPersonalData):
@@ -122,7 +122,7 @@ def _hiding_fields(model: type[BaseModel]) -> Hiding | None:
     if not fields:
         return None
 
-    def hide_fields(value: Any) -> Any:
+    def hide_fields(value: object) -> object:
         if not isinstance(value, dict):
             return value
         return {key: fields[key](item) if key in fields and item is not None else item for key, item in value.items()}
@@ -139,7 +139,7 @@ class Text:
     label: str = "text"
     personal: bool = False
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         bounded = core_schema.str_schema(min_length=1, max_length=self.max_length)
         return core_schema.no_info_after_validator_function(self._trim, bounded)
 
@@ -176,7 +176,7 @@ class Word:
 
     max_length: int
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         bounded = core_schema.str_schema(min_length=1, max_length=self.max_length)
         return core_schema.no_info_after_validator_function(self._trim, bounded)
 
@@ -196,7 +196,7 @@ class Remark:
     max_length: int
     personal: bool = False
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         bounded = core_schema.nullable_schema(core_schema.str_schema(max_length=self.max_length))
         return core_schema.no_info_after_validator_function(lambda raw: (raw or "").strip() or None, bounded)
 
@@ -207,7 +207,7 @@ class Remark:
 ATOMS = frozenset({str, bool, int, float, type(None), UUID, datetime})  # They hold no blank text, which has its own class.
 
 
-def refuse_blank_text(value: Any) -> None:
+def refuse_blank_text(value: object) -> None:
     """Raise the refusal of the first blank text or unfit name found in a model, however deep."""
     match value:
         case Blank():
@@ -241,7 +241,7 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFC", name).strip().lower()
 
 
-def writable(value: Any) -> bool:
+def writable(value: object) -> bool:
     """Whether no text in plain data, keys included, has a character that nobody writes."""
     rest = [value]
     while rest:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 FORM = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 
 
-def _read(written: Any) -> Any:
+def _read(written: object) -> Any:
     """Return a time from its ISO 8601 form; general parsers would also take a bare number, or a date for its midnight."""
     if not isinstance(written, str):
         return written

@@ -90,7 +90,7 @@ def convert(number: float, given: str, wanted: str) -> float:
     return float(f"{converted:.15g}")  # Without the noise of the last bits.
 
 
-def carry(value: Any, given: str, wanted: str, policy: UnitPolicy = UnitPolicy.CONVERT) -> Any:
+def carry(value: object, given: str, wanted: str, policy: UnitPolicy = UnitPolicy.CONVERT) -> Any:
     """Return a value in another unit as far as the policy allows it: each number of a list; any other value as it is."""
     if policy is UnitPolicy.IGNORE or is_same_unit(given, wanted):
         return value

@@ -133,7 +133,7 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
         return self.source(recipe, capability, {} if run is None else run.effective_parameters, programs)
 
     def source(
-        self, recipe: Recipe, capability: Capability, parameters: Mapping[str, Any], programs: frozenset[str]
+        self, recipe: Recipe, capability: Capability, parameters: Mapping[str, object], programs: frozenset[str]
     ) -> RecipeSource:
         """Return what the procedure is registered from, completed by the parameters of a run; refuse an unfit recipe,
         capability or bindings."""

@@ -37,6 +37,7 @@ class SteeringObjective(Value):
     """What the search is for."""
 
     kind: SteeringObjectiveKind
+    """Whether to minimize, maximize, come to a value (Satisfy) or explore."""
     target_measurement_name: Name | None = None
     target_value: Number | None = None
 
@@ -70,7 +71,7 @@ class SteeringAxis(Value):
         """The ends of the interval; an axis of choices has none."""
         return None if self.lower is None or self.upper is None else (self.lower, self.upper)
 
-    def admits(self, value: Any) -> bool:
+    def admits(self, value: object) -> bool:
         """Return whether a coordinate lies on this axis."""
         if isinstance(value, bool):
             return False
@@ -110,6 +111,7 @@ class SteeringObservation(Value):
     point: Point
     measurements: tuple[Measured, ...]
     artifact_ref: str | None = None
+    """Where the artifact of the pass is."""
     actuation_kind: ActuationKind | None = None
     succeeded: bool
 
@@ -127,6 +129,7 @@ class SteeringEvidence(Value):
     objective: SteeringObjective
     space: SteeringSpace
     observations: tuple[SteeringObservation, ...]
+    """What was measured so far, and where."""
     budget: SteeringBudget
     iteration_index: int
     procedure_id: UUID
@@ -164,7 +167,7 @@ def check_advice(advice: SteeringAdvice, space: SteeringSpace) -> None:
         raise malformed_advice(f"The point lies outside the space on {', '.join(outside)}.", "outside_space", axes=outside)
 
 
-def malformed_advice(detail: str, reason: str, **facts: Any) -> DecideAdviceMalformedError:
+def malformed_advice(detail: str, reason: str, **facts: object) -> DecideAdviceMalformedError:
     """Return the refusal of advice."""
     return DecideAdviceMalformedError(detail, reason=reason, facts=facts)
 
@@ -249,6 +252,7 @@ class PluginDecide(DeciderSetup):
 
     substrate: Literal[DecideSubstrate.PLUGIN]
     name: Name
+    """The name of the decider that an installed package offers."""
     options: dict[str, JsonValue] = {}
 
 

@@ -25,6 +25,7 @@ class OverwrittenOutput(Value):
 
     uri: str
     distribution_ids: tuple[UUID, ...]
+    """The registered copies whose bytes are there."""
 
 
 OverwrittenOutputs = Annotated[
@@ -66,7 +67,7 @@ def _with_names(step: Step, words: Mapping[str, str]) -> Step:
     return step
 
 
-def replace_words(value: Any, words: Mapping[str, str]) -> Any:
+def replace_words(value: object, words: Mapping[str, str]) -> Any:
     """Return a text with its template words replaced; any other value is returned as it is."""
     return WORD.sub(lambda word: words[word[1]], value) if isinstance(value, str) else value
 

@@ -73,7 +73,9 @@ class Failure(Value):
 
     step_index: int | None = None
     source_kind: SourceKind
+    """The kind of step that failed."""
     target: str
+    """The signal, action or program that failed."""
     error_class: str
     message: FreeText
     facts: Annotated[
@@ -91,14 +93,17 @@ class Artifact(Value):
 
     uri: str
     checksum_algorithm: str
+    """How the checksum was made."""
     checksum_value: str
+    """The checksum, as hex digits."""
     byte_size: int
     media_type: str | None = None
     conforms_to: str | None = None
     entry_count: int | None = None
+    """Number of files in the tree."""
 
 
-def shown_value(value: Any, entry_id: UUID) -> Any:
+def shown_value(value: object, entry_id: UUID) -> object:
     """Return a value as results show it: one that is no scalar by kind, shape and ledger row."""
     shape: list[int] = []
     inner = value
@@ -113,7 +118,7 @@ def shown_value(value: Any, entry_id: UUID) -> Any:
     return value
 
 
-def left_value(confirmed: Sequence[Any], tried: Sequence[Any]) -> Any:
+def left_value(confirmed: Sequence[object], tried: Sequence[object]) -> object:
     """Return the value an address was left at: the one confirmed last, or all that it may hold where one was tried since."""
     every = [*confirmed, *tried]
     possible = [value for place, value in enumerate(every) if value not in every[:place]]
@@ -122,7 +127,7 @@ def left_value(confirmed: Sequence[Any], tried: Sequence[Any]) -> Any:
     return {"outcome": "unknown", "values": possible}
 
 
-def read_back_value(written: Any, reading: Mapping[str, Any], entry_id: UUID) -> dict[str, Any]:
+def read_back_value(written: object, reading: Mapping[str, object], entry_id: UUID) -> dict[str, object]:
     """Return what an address was left at, where that was read: what was written, what was read, and in what unit."""
     shown = {"written": shown_value(written, entry_id), "read": shown_value(reading["value"], entry_id)}
     named = {"unit": reading.get("units"), "read_from": reading.get("address")}
@@ -136,7 +141,9 @@ class Deviation(Value):
     closing: bool = False
     address: str
     asked: Annotated[Any, TextsMayContainPersonalData(codes=frozenset({"kind"}))]
+    """The value that was written, in the unit of the signal."""
     read: Annotated[Any, TextsMayContainPersonalData(codes=frozenset({"kind"}))]
+    """What was read, in the unit of the signal."""
     unit: str | None = None
 
 
@@ -146,6 +153,7 @@ class Measured(Value):
     name: str
     value: Annotated[Any, TextsMayContainPersonalData(codes=frozenset({"kind"}))]
     kind: str
+    """What kind of value it is, such as Scalar or Array."""
     units: str | None = None
     quality: str
 
@@ -154,6 +162,7 @@ class CapturedValue(Value):
     """A number that a step captured: what it is counted in, where that is known, and when it was read."""
 
     value: float
+    """The number that was captured, in the unit beside it."""
     unit: str | None = None
     time: datetime | None = None
 
@@ -163,9 +172,12 @@ class LastObjective(Value):
 
     name: str
     value: float
+    """The value measured last, in the unit of what was captured."""
     iteration_index: int
     expected: Annotated[Any, TextsMayContainPersonalData()]
+    """The value that it must come to, in the unit of what was captured."""
     tolerance: float | None = None
+    """How far from the expected value it may be, in the unit of what was captured."""
 
 
 class BestPoint(Value):
@@ -173,6 +185,7 @@ class BestPoint(Value):
 
     name: str
     value: float
+    """The best value, in the unit of what was captured."""
     iteration_index: int
     point: Annotated[dict[str, float | str], TextsMayContainPersonalData()]
 
@@ -214,14 +227,19 @@ class ConductResult(Value):
     failure: Failure | None = None
     closing_failures: tuple[Failure, ...] = ()
     held: bool = False
+    """Whether the conduct ended in a hold."""
     acquisition_halt: bool = False
+    """Whether it halted at an action or program that an earlier conduct began; a person must decide."""
     re_establishment_boundary: int | None = None
     iteration_count: int | None = None
     termination_reason: TerminationReason | None = None
+    """Which part of the budget was spent, where that ended it."""
     actuation_kind: ActuationKind | None = None
     captures: dict[str, CapturedValue] = {}  # What the steps captured, in the last pass where there are passes.
+    """What the steps captured, by name."""
     objective: LastObjective | None = None  # Of a loop that runs until it converges.
     best: BestPoint | None = None  # Of a search for the largest, the smallest or a wanted value.
+    """The best that the search has measured, and where."""
     measurements: tuple[Measured, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     outputs: dict[str, Artifact] = {}
@@ -269,7 +287,7 @@ class ConductEnded(Event):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_success_from_result(cls, payload: Any) -> Any:
+    def _take_success_from_result(cls, payload: object) -> Any:
         """Add `succeeded`, which earlier events left to their result."""
         if not isinstance(payload, dict) or "succeeded" in payload or "result" not in payload:
             return payload

@@ -68,7 +68,7 @@ def units_in(steps: Iterable[LocatedStep], bound: Mapping[str, str] = NO_BOUND_U
     )
 
 
-def _may_be_number(operand: Any) -> bool:
+def _may_be_number(operand: object) -> bool:
     return not isinstance(operand, bool | str)
 
 
@@ -94,7 +94,7 @@ class SignalUnits:
         """The addresses whose unit is not known, so that values are written and compared as they are."""
         return tuple(sorted(address for address, unit in (self.stated or {}).items() if unit is None))
 
-    def in_signal_unit(self, step: kinds.RecipeSetpointStep, value: Any) -> Any:
+    def in_signal_unit(self, step: kinds.RecipeSetpointStep, value: object) -> Any:
         """Return a value of a setpoint as it would be written, where the unit of its signal is known."""
         stated = self.of(step.address)
         return value if step.unit is None or stated is None else carry(value, step.unit, stated, self.policy)

@@ -17,7 +17,7 @@ class StepFault(Exception):
 
     label: str
 
-    def __init__(self, label: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, label: str, message: str, facts: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
         self.label = label
         self.facts = facts or {}
@@ -31,7 +31,7 @@ class Memory:
     outputs: Mapping[str, Artifact] = field(default_factory=dict)
     coordinates: Mapping[str, Any] = field(default_factory=dict)
 
-    def value(self, operand: Any) -> Any:
+    def value(self, operand: object) -> Any:
         """Return the value of an operand."""
         match operand:
             case CaptureRef(capture_name=name):
@@ -49,7 +49,7 @@ class Memory:
         return operand
 
 
-def reference_field(operand: Any) -> dict[str, str]:
+def reference_field(operand: object) -> dict[str, str]:
     """Return the field by which the ledger names the sentinel of a value."""
     match operand:
         case CaptureRef(capture_name=name):
@@ -69,7 +69,7 @@ def meets(criterion: Criterion, expected: Any, value: Any, index: int | None = N
     return json_equal(value, expected) or (index is not None and json_equal(index, expected))
 
 
-def json_equal(one: Any, other: Any) -> bool:
+def json_equal(one: object, other: object) -> bool:
     """Return whether two values are equal in JSON: 25 is 25.0, but true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
@@ -100,7 +100,7 @@ def is_reached(asked: Any, read: Any, index: int | None = None, tolerance: float
     return json_equal(number, found)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and steps.is_finite(value)
 
 
@@ -122,7 +122,7 @@ def refuse_refill(name: str, captures: Iterable[str]) -> None:
 
 def deposit_of(
     step: steps.RecipeComputeStep, measurements: Sequence[Measured], artifacts: Sequence[Artifact], memory: Memory
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Return what a compute step leaves for later steps, as its deposit row, or None."""
     if step.capture_name is not None:
         found = [item for item in measurements if item.name == step.capture_name]

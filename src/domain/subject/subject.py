@@ -2,6 +2,7 @@
 runs, and keeps no list of them."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, assert_never
 from uuid import UUID
@@ -136,6 +137,7 @@ class RegisterSubject(Creation):
     """Take in something that is to be measured."""
 
     name: Annotated[str, subject.text("name", 200, personal=True)]
+    """What people call the sample."""
 
     def decide(self, call: Call) -> Outcome:
         return [SubjectRegistered(name=self.name, registered_by=call.principal_id)]
@@ -216,13 +218,21 @@ class AssignSubjectExternalId(Verb[Subject]):
         return [SubjectExternalIdAssigned(**kept, assigned_by=call.principal_id)]
 
 
-subject.get(hidden=["created_at"])
+GetSubject = subject.get(hidden=["created_at"])
 
 
-@subject.listing(
-    Summary.from_state(subject, "name status mounted_on_asset_id external_id external_id_scheme created_at", marked=True)
-)
-class ListSubjects(NamedListQuery):
+class SubjectSummary(Summary):
+    subject_id: UUID
+    name: FreeText
+    status: SubjectStatus
+    mounted_on_asset_id: UUID | None
+    external_id: str | None
+    external_id_scheme: str | None
+    created_at: datetime
+
+
+@subject.listing(SubjectSummary)
+class ListSubjects(NamedListQuery[SubjectSummary]):
     """Subjects in order of registration; an asset's id lists what is mounted on it."""
 
     status: SubjectStatus | None = None

@@ -11,7 +11,19 @@ from pydantic import Field
 
 from baton.domain.access.actor import ActorKind
 from baton.domain.equipment.asset import Asset
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, copy_with
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Event,
+    JudgedCreation,
+    Outcome,
+    State,
+    TimeTravel,
+    Value,
+    Verb,
+    copy_with,
+    values_of,
+)
 from baton.domain.registry import Internal
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.canonical import canonical_json
@@ -147,6 +159,7 @@ class RegisterSupply(JudgedCreation[None]):
     """Make a resource known, of a whole facility or of one asset; its status is Unknown until somebody looks."""
 
     kind: Annotated[str, supply.text("kind", 50)]
+    """What is supplied, such as photon_beam; methods ask for supplies by this word."""
     name: Annotated[str, supply.text("name", 200)]
     facility_code: FacilityCode
     containing_asset_id: UUID | None = None
@@ -280,6 +293,8 @@ class PastSupplyView(Value):
     last_status_changed_at: datetime | None
     last_status_reason: FreeText | None
     last_trigger: TriggerSource | None
+    supply_id: UUID
+    created_at: datetime
 
 
 class SupplyView(PastSupplyView):
@@ -294,11 +309,11 @@ class SupplyView(PastSupplyView):
 
 
 @supply.query(get="/{supply_id}", returns=SupplyView | PastSupplyView)
-class GetSupply(TimeTravel):
+class GetSupply(TimeTravel[PastSupplyView]):
     """One supply, folded from its stream, with the age of its last observation and whether a monitor watches it."""
 
     def answer(self, supply: Supply, call: Call) -> Reads[PastSupplyView]:
-        shown: dict[str, Any] = {name: getattr(supply, name) for name in PastSupplyView.model_fields}
+        shown = values_of(supply, PastSupplyView)
         if self.travels:
             return PastSupplyView(**shown)
         contact = yield from record_of(SupplyContact, supply_id=supply.id)
@@ -311,17 +326,22 @@ class GetSupply(TimeTravel):
         )
 
 
-SupplySummary = Summary.from_state(
-    supply,
-    "kind name facility_code containing_asset_id status registered_at last_status_changed_at last_status_reason "
-    "last_trigger",
-    "registered_at",
-    marked=True,
-)
+class SupplySummary(Summary):
+    time: ClassVar[str] = "registered_at"
+    supply_id: UUID
+    kind: str
+    name: str
+    facility_code: str
+    containing_asset_id: UUID | None
+    status: SupplyStatus
+    registered_at: datetime
+    last_status_changed_at: datetime | None
+    last_status_reason: FreeText | None
+    last_trigger: TriggerSource | None
 
 
 @supply.listing(SupplySummary)
-class ListSupplies(NamedListQuery):
+class ListSupplies(NamedListQuery[SupplySummary]):
     """Supplies in order of registration, Decommissioned ones included."""
 
     facility_code: Annotated[str, Field(min_length=1, max_length=32)] | None = None

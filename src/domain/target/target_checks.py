@@ -4,7 +4,7 @@ The caller gives the class that refuses: of schedules it is another than of queu
 import re
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from baton.domain.calibration.calibration import require_revisions
@@ -129,7 +129,7 @@ def check_bindings(
         registration = target.registration()
         registration.decide(call, registration.source(recipe, capability, {}, frozenset()))
     except (Invalid, Unprocessable) as refusal:
-        cause: dict[str, Any] = {"code": refusal.code, "reason": refusal.reason}
+        cause: dict[str, object] = {"code": refusal.code, "reason": refusal.reason}
         facts = {"cause": cause, **(refusal.facts or {})}
         raise invalid(refusal.detail, reason="bindings_unfit", facts=facts) from None
     except Conflict:

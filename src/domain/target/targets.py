@@ -83,7 +83,7 @@ def stored_target(target: ConductRecipe | ConductPlan) -> dict[str, Any]:
     return form
 
 
-def target_of(stored: Mapping[str, Any]) -> ConductRecipe | ConductPlan:
+def target_of(stored: Mapping[str, object]) -> ConductRecipe | ConductPlan:
     """Return the target that was stored."""
     return FORM.validate_python(stored)
 

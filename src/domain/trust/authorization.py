@@ -204,13 +204,15 @@ class PolicyEvaluation(Value):
     """What a policy would say to a call, and why; it says so to nobody where policies are not enforced."""
 
     decision: AccessDecision
+    """Whether the policy allows the call."""
     reason: str | None
+    """Why the policy says so."""
     determining_policies: tuple[UUID, ...]
     enforced: bool
 
 
 @policy.query(get="/{policy_id}/evaluate", returns=PolicyEvaluation)
-class EvaluatePolicy(Query):
+class EvaluatePolicy(Query[PolicyEvaluation]):
     """What this one policy would say to a call, enforced or not; for fault-finding, only the seam authorizes.
 
     Of groups, listed members count; what a token may claim is known only when it calls.
@@ -271,7 +273,7 @@ class PermissionsView(Value):
 
 
 @policy.query(get="/{policy_id}/permissions", returns=PermissionsView, refuses=[UnauthorizedError])
-class ListPermissions(Query):
+class ListPermissions(Query[PermissionsView]):
     """What this one policy permits a principal; other people's need the permission ListPermissionsOfOthers."""
 
     personal: ClassVar[bool] = True

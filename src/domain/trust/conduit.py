@@ -28,6 +28,7 @@ class Conduit(State):
     source_zone_id: UUID
     target_zone_id: UUID
     verdict_logbook_id: UUID | None = None
+    """The logbook of why calls were allowed or denied."""
 
 
 conduit = Aggregate(Conduit, "/conduits", context="trust")
@@ -69,11 +70,19 @@ def open_verdict_logbook(logbook_id: UUID) -> ConduitLogbookOpened:
     return ConduitLogbookOpened(logbook_id=logbook_id, kind=LogbookKind.VERDICT, schema_=schema)
 
 
-conduit.get(hidden=["created_at"])
+GetConduit = conduit.get(hidden=["created_at"])
 
 
-@conduit.listing(Summary.from_state(conduit, "name source_zone_id target_zone_id created_at"))
-class ListConduits(NamedListQuery):
+class ConduitSummary(Summary):
+    conduit_id: UUID
+    name: str
+    source_zone_id: UUID
+    target_zone_id: UUID
+    created_at: datetime
+
+
+@conduit.listing(ConduitSummary)
+class ListConduits(NamedListQuery[ConduitSummary]):
     """Conduits in order of definition."""
 
     source_zone_id: UUID | None = None
@@ -104,15 +113,17 @@ class VerdictItem(ConduitVerdict):
     """A listed verdict, with what the caller it was about is called; people's names are null without `GetActor`."""
 
     actor_name: str | None
+    """What the actor is called now."""
 
 
 @conduit.listing(ConduitVerdict, returns=VerdictItem, get="/{conduit_id}/verdicts")
-class ListConduitVerdicts(ListQuery):
+class ListConduitVerdicts(ListQuery[VerdictItem]):
     """Why calls over this conduit were allowed or denied, oldest first."""
 
     actor_id: UUID | None = None
     command_name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     decision: AccessDecision | None = None
+    """Only calls that were allowed (Allow) or denied (Deny)."""
 
     def present(self, rows: tuple[ConduitVerdict, ...]) -> Reads[tuple[VerdictItem, ...]]:
         names = yield from names_of((row.actor_id, row.surface_id) for row in rows)

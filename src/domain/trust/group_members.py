@@ -64,6 +64,7 @@ class AddGroupMember(MembershipCommand):
     """
 
     actor_id: UUID
+    """The actor who becomes a member."""
 
     def gather(self, group: Group, call: Call) -> Reads[ListingFacts]:
         yield from require(Actor, self.actor_id)
@@ -86,6 +87,7 @@ class RemoveGroupMember(MembershipCommand):
     """
 
     actor_id: UUID
+    """The actor who is a member no longer."""
 
     def decide(self, group: Group, call: Call, facts: ListingFacts) -> Outcome:
         if self.actor_id not in group.member_ids:

@@ -3,6 +3,7 @@ conduit arriving on one surface; at once, or once a second person approves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Self, assert_never
 from uuid import UUID
@@ -385,14 +386,22 @@ def _sets_of(operations: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
     return {name: frozenset(members) for name, members in sets.items()}
 
 
-policy.get(
+GetPolicy = policy.get(
     *("id", "name", "conduit_id", "surface_id", "permitted_principal_ids", "permitted_group_ids", "permitted_commands"),
     *("permitted_command_sets", "approval"),
 )
 
 
-@policy.listing(Summary.from_state(policy, "name conduit_id surface_id created_at"))
-class ListPolicies(NamedListQuery):
+class PolicySummary(Summary):
+    policy_id: UUID
+    name: str
+    conduit_id: UUID
+    surface_id: UUID
+    created_at: datetime
+
+
+@policy.listing(PolicySummary)
+class ListPolicies(NamedListQuery[PolicySummary]):
     """Policies in order of definition."""
 
     conduit_id: UUID | None = None

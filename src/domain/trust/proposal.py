@@ -85,6 +85,7 @@ class Proposal(State):
     policy_ids: IdSet
     parts: tuple[ProposedPart, ...] = ()  # Of a command that stands for others.
     expires_at: datetime
+    """Until when it may be approved."""
     status: ProposalStatus = OPEN
     approved_by: UUID | None = None  # Set while it is Open too: then it is being carried out.
     approved_at: datetime | None = None
@@ -238,7 +239,9 @@ class Proposed(AnswerForm):
     proposal_id: UUID
     work_id: UUID
     expires_at: datetime
+    """Until when it may be approved."""
     would: tuple[WouldRecord, ...]
+    """The events that the command would record now."""
 
 
 class OpeningFacts(NamedTuple):
@@ -373,7 +376,9 @@ class ProposalOutcome(AnswerForm):
     proposal_id: UUID
     status: ProposalStatus
     answer: dict[str, Any] | None
+    """What the command answered; null where it was refused."""
     refusal: dict[str, Any] | None
+    """How the command was refused; null where it was not."""
 
 
 class ProposalAccepted(AnswerForm):
@@ -400,7 +405,9 @@ class ApproveProposal(ClosingCommand, JudgedVerb[Proposal, ApprovalFacts]):
     """
 
     digest: ShownDigest
+    """The `digest` of the proposal as you looked at it, which get_proposal shows."""
     reason: Annotated[str, proposal.text("approval_reason", 500, label="reason", personal=True)] | None = None
+    """Why it is approved; it stays on the record."""
     wait: Annotated[int, Field(ge=0, le=60, description="Seconds to wait for the outcome.")] = 30
 
     def gather(self, proposal: Proposal, call: Call) -> Reads[ApprovalFacts]:
@@ -524,7 +531,9 @@ class Rehearsal(AnswerForm):
     """What the proposed command would do if it was carried out now: what it would record, or how it would be refused."""
 
     would: tuple[WouldRecord, ...] | None
+    """The events that the command would record now; null where it would be refused."""
     refusal: dict[str, Any] | None
+    """How the command would be refused now; null where it would not."""
 
 
 class ProposalView(AnswerForm):
@@ -542,24 +551,39 @@ class ProposalView(AnswerForm):
     command_name: str
     target_id: UUID | None
     request: dict[str, Any] | None
+    """The fields of the command, for its proposer and its approvers while it is open."""
     would: tuple[WouldRecord, ...]
+    """The events that the command would have recorded when it was approved, or else proposed."""
     rehearsal: Rehearsal | None
+    """What the command would do now; null once nobody has to approve any more."""
     digest: str | None
+    """The digest of what it would do now, for approve_proposal; null where that is not shown."""
     differs: tuple[Difference, ...]
+    """What had changed when it was to be carried out after an approval; empty while nothing had."""
     proposed_by: UUID
     surface_id: UUID
     policy_ids: IdSet
+    """The policies that permit the command with approval."""
     approver_ids: IdSet
+    """The actors who may approve by their own name."""
     approver_group_ids: IdSet
+    """The groups whose members may approve."""
     may_approve: bool
+    """Whether the caller may approve it now."""
     may_reject: bool
+    """Whether the caller may reject it now; that takes no permission for the command itself."""
     why_not: str | None
+    """Why the caller may not approve it; null for an approver."""
     expires_at: datetime
+    """Until when it may be approved."""
     status: ProposalStatus
     approved_by: UUID | None
     reason: FreeText | None
+    """Why it was approved, rejected or withdrawn."""
     answer: dict[str, Any] | None
+    """What the command answered; null where it was not carried out."""
     refusal: dict[str, Any] | None
+    """How the command was refused; null where it was not."""
     closed_at: datetime | None
 
 
@@ -574,7 +598,7 @@ class ProposalPort(Protocol):
 
 
 @proposal.query(get="/{proposal_id}", returns=ProposalView)
-class GetProposal(TimeTravel):
+class GetProposal(TimeTravel[ProposalView]):
     """One proposal: the command, what it would do now, who may approve it, and whether you may."""
 
     personal: ClassVar[bool] = True
@@ -630,12 +654,24 @@ def shown_events(content: ProposalContent | None, texts: bool) -> tuple[WouldRec
     return events if texts else tuple(without_texts(event) for event in events)
 
 
-@proposal.listing(
-    Summary.from_state(proposal, "command_name target_id proposed_by status approved_by expires_at closed_at created_at")
-)
-class ListProposals(ListQuery):
+class ProposalSummary(Summary):
+    proposal_id: UUID
+    command_name: str
+    target_id: UUID | None
+    proposed_by: UUID
+    status: ProposalStatus
+    approved_by: UUID | None
+    expires_at: datetime
+    closed_at: datetime | None
+    created_at: datetime
+
+
+@proposal.listing(ProposalSummary)
+class ListProposals(ListQuery[ProposalSummary]):
     """Proposals in the order they were made."""
 
     status: ProposalStatus | None = None
     command_name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Only proposals of this command, such as StartRun."""
     proposed_by: UUID | None = None
+    """Only proposals of this actor."""

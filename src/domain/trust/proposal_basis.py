@@ -32,8 +32,11 @@ class Difference(Value):
     """One place in which a proposed command is not what it was: a field that it would record, or a stream that it read."""
 
     place: str
+    """The event and its field, or the stream, that is not as it was."""
     was: Any
+    """What was there when the proposal was looked at."""
     now: Any
+    """What is there now."""
 
     def __str__(self) -> str:
         return f"{self.place} was {self.was} and is {self.now}"
@@ -98,7 +101,7 @@ def lasting_events(would: Iterable[WouldRecord], again: Iterable[WouldRecord]) -
     return common([one.model_dump(mode="json") for one in would], [one.model_dump(mode="json") for one in again])
 
 
-def common(one: Any, other: Any) -> Any:
+def common(one: object, other: object) -> Any:
     """Return what two pieces of plain data have in common; where they differ, NEW."""
     match one, other:
         case dict(), dict() if one.keys() == other.keys():
@@ -127,7 +130,7 @@ def event_differences(kept: Sequence[WouldRecord], now: ProposalBasis) -> Iterat
         yield from value_differences(event_type, was["payload"], is_now["payload"])
 
 
-def value_differences(place: str, was: Any, now: Any) -> Iterator[Difference]:
+def value_differences(place: str, was: object, now: object) -> Iterator[Difference]:
     """Yield where two pieces of plain data differ; NEW differs from nothing."""
     match was, now:
         case _, str() if now == NEW:
@@ -152,7 +155,7 @@ def stream_differences(kept: Iterable[StreamVersion], now: Iterable[StreamVersio
             yield Difference(place=place, was=was.get((stream, id)), now=is_now.get((stream, id)))
 
 
-def bounded_value(value: Any) -> Any:
+def bounded_value(value: object) -> Any:
     """Return a value that is not too long to be shown; of a longer one, its beginning as text."""
     text = json.dumps(value, ensure_ascii=False)
     return value if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

@@ -57,13 +57,21 @@ class DefineSurface(Creation):
 
     name: Annotated[str, surface.text("name", 200)]
     kind: SurfaceKind
+    """How calls arrive: over HTTP, over MCP by standard input, or over MCP by HTTP."""
 
 
-surface.get("id", "name", "kind")
+GetSurface = surface.get("id", "name", "kind")
 
 
-@surface.listing(Summary.from_state(surface, "name kind created_at"))
-class ListSurfaces(NamedListQuery):
+class SurfaceSummary(Summary):
+    surface_id: UUID
+    name: str
+    kind: SurfaceKind
+    created_at: datetime
+
+
+@surface.listing(SurfaceSummary)
+class ListSurfaces(NamedListQuery[SurfaceSummary]):
     """Surfaces in order of definition."""
 
     kind: SurfaceKind | None = None
@@ -75,10 +83,11 @@ class SurfaceControlView(Value):
     surface_id: UUID
     visit_id: UUID | None
     since_at: datetime | None
+    """Since when."""
 
 
 @surface.query(get="/{surface_id}/control", returns=SurfaceControlView)
-class GetSurfaceControl(Query):
+class GetSurfaceControl(Query[SurfaceControlView]):
     """Which visit drives this surface now."""
 
     def answer(self, surface: Surface, call: Call) -> Reads[SurfaceControlView]:

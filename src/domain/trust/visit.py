@@ -58,7 +58,9 @@ class Presence(Value):
     actor_id: UUID
     mode: PresenceMode
     check_in_at: datetime
+    """When the person came."""
     check_out_at: datetime | None = None
+    """When the person left; null while still here."""
 
     @property
     def place(self) -> tuple[datetime, UUID]:
@@ -80,7 +82,9 @@ class Visit(State):
     status: VisitStatus = PLANNED
     last_status_reason: FreeText | None = None
     presence_entries: tuple[Presence, ...] = ()
+    """Who was here, from when to when."""
     arrived_at: datetime | None = None
+    """When the team arrived."""
     started_at: datetime | None = None
     completed_at: datetime | None = None
 
@@ -228,11 +232,15 @@ class RegisterVisit(JudgedCreation[Visit | None]):
     """Plan a team's time on a surface."""
 
     policy_id: UUID
+    """The policy under which the team works."""
     surface_id: UUID
+    """The surface that the team gets: the arrival point of its calls, such as a console."""
     type: VisitType
+    """What the time is for."""
     planned_start_at: Instant
     planned_end_at: Instant
     parent_id: UUID | None = None
+    """The visit that this one is part of."""
     external_refs: Annotated[dict[str, str], Field(max_length=100)] = {}
 
     def gather(self, call: Call) -> Reads[Visit | None]:
@@ -323,15 +331,32 @@ def release_surface(visit: Visit) -> Outcome:
     return [VisitSurfaceControlReleased(surface_id=visit.surface_id), Drop(SurfaceControl, control)]
 
 
-visit.get()
+GetVisit = visit.get()
 COLUMNS = (
     "policy_id surface_id type status planned_start_at planned_end_at parent_id external_refs created_at arrived_at "
     "started_at completed_at last_status_reason"
 )
 
 
-@visit.listing(Summary.from_state(visit, COLUMNS, marked=True))
-class ListVisits(ListQuery):
+class VisitSummary(Summary):
+    visit_id: UUID
+    policy_id: UUID
+    surface_id: UUID
+    type: VisitType
+    status: VisitStatus
+    planned_start_at: datetime
+    planned_end_at: datetime
+    parent_id: UUID | None
+    external_refs: dict[str, str]
+    created_at: datetime
+    arrived_at: datetime | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    last_status_reason: FreeText | None
+
+
+@visit.listing(VisitSummary)
+class ListVisits(ListQuery[VisitSummary]):
     """Visits in order of registration."""
 
     indexed: ClassVar[tuple[str, ...]] = ("external_refs", "planned_end_at")
@@ -366,6 +391,7 @@ class CheckInVisit(Verb[Visit]):
     """Record that somebody is here, in person or remotely: the caller, unless an actor is named."""
 
     actor_id: UUID | None = None
+    """Who comes; the caller, when not given."""
     mode: PresenceMode
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
@@ -380,6 +406,7 @@ class CheckOutVisit(Verb[Visit]):
     """Record that somebody leaves: the caller, unless an actor is named."""
 
     actor_id: UUID | None = None
+    """Who leaves; the caller, when not given."""
 
     def decide(self, visit: Visit, call: Call) -> Outcome:
         actor_id = self.actor_id or call.principal_id
@@ -424,7 +451,7 @@ class ReleaseControlOfSurface(ControlCommand):
 
 
 @visit.query(get="/{visit_id}/presence", returns=Page[Presence])
-class ListVisitPresence(kernel.Query):
+class ListVisitPresence(kernel.Query[Page[Presence]]):
     """Who is or was here, in order of check-in; read from the visit's own stream."""
 
     open: bool | None = None

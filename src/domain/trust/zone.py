@@ -1,7 +1,9 @@
 """A zone: people and equipment that share one trust posture."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
+from uuid import UUID
 
 from baton.domain.kernel import Aggregate, Creation, Event, State
 from baton.domain.shared.listing import NamedListQuery, Summary
@@ -30,9 +32,15 @@ class DefineZone(Creation):
     name: Annotated[str, zone.text("name", 200)]
 
 
-zone.get("id", "name")
+GetZone = zone.get("id", "name")
 
 
-@zone.listing(Summary.from_state(zone, "name created_at"))
-class ListZones(NamedListQuery):
+class ZoneSummary(Summary):
+    zone_id: UUID
+    name: str
+    created_at: datetime
+
+
+@zone.listing(ZoneSummary)
+class ListZones(NamedListQuery[ZoneSummary]):
     """Zones in order of definition."""

@@ -58,17 +58,20 @@ class AssetIntegrationView(Value):
     parent_id: UUID | None
     located_in_enclosure_id: UUID | None
     enclosure_ids: IdSet
+    """The hutches that count for the asset."""
     families: tuple[AssetFamilyView, ...]
     ports: tuple[Port, ...]
     settings: Mapping[str, Any]
     alternate_identifiers: tuple[AlternateIdentifier, ...]
     active_cautions: tuple[ActiveCaution, ...]
+    """The cautions in force on the asset."""
     applicable_capabilities: tuple[ApplicableCapability, ...]
+    """The capabilities whose affordances the asset has."""
     incomplete: bool
 
 
 @asset.query(get="/{asset_id}/integration-view", returns=AssetIntegrationView, refuses=[AncestorWalkDepthExceededError])
-class GetAssetIntegrationView(Query):
+class GetAssetIntegrationView(Query[AssetIntegrationView]):
     """An asset with its families, ports, settings, enclosures, cautions and what can be done with it."""
 
     min_position: LogPosition | None = None

@@ -43,13 +43,17 @@ class CalibrationAtRiskResult(Value):
     dataset_id: UUID
     name: FreeText
     intent: DatasetIntent
+    """Whether results may rest on it: not yet (Trial), yes (Production), no longer (Retracted)."""
     producing_run_id: UUID | None
     subject_id: UUID | None
     revision_id: UUID
     exposure: Exposure
+    """Whether the dataset used the suspect value itself or was derived from one that did."""
     superseded_by_revision_id: UUID | None
     superseded_by_status: CalibrationStatus | None
+    """Whether the value that replaces it is provisional or verified."""
     superseded_at: datetime | None
+    """When a newer value replaced it."""
     at_risk: bool
 
 
@@ -66,7 +70,7 @@ class Exposed(NamedTuple):
     returns=Page[CalibrationAtRiskResult],
     refuses=[CalibrationRevisionNotFoundError, TooManyAtRiskResultsError],
 )
-class ListCalibrationAtRiskResults(Query):
+class ListCalibrationAtRiskResults(Query[Page[CalibrationAtRiskResult]]):
     """Datasets that used a superseded revision, then those derived from them; with a revision named, what used that one.
 
     Discarded datasets are not shown, but what was derived from them is.

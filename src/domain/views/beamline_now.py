@@ -54,6 +54,7 @@ class PermitNow(Value):
     changed_at: datetime | None
     observation_age: Annotated[float | None, Seconds]
     fresh: bool
+    """Whether the last observation is recent enough for work."""
     monitored: bool
     last_contact_at: datetime | None
 
@@ -80,13 +81,16 @@ class ClearanceNow(Value):
     title: FreeText
     valid_until: datetime | None
     ends_soon: bool
+    """Whether it ends within 24 hours."""
 
 
 class WorkerNow(Value):
     """The workers that report, and when one of them last did; null where none has within the last hour."""
 
     count: int
+    """Number of workers that report."""
     last_heard_at: datetime | None
+    """When a worker last reported."""
 
 
 class BeamlineNow(Value):
@@ -95,14 +99,19 @@ class BeamlineNow(Value):
     asset_id: UUID
     name: str
     at: datetime
+    """The moment that is shown."""
     permits: tuple[PermitNow, ...]
+    """The permits of the hutches, and how old their last observations are."""
     supplies: tuple[SupplyNow, ...]
     clearances: tuple[ClearanceNow, ...]
     cautions: tuple[AcknowledgedCaution, ...]
+    """The cautions in force."""
     runs: tuple[RunNow, ...]
     conducts: tuple[ConductNow, ...]
+    """The conducts that go on."""
     lost: tuple[LostNow, ...]
     worker: WorkerNow
+    """The workers that report."""
 
 
 @asset.query(
@@ -111,7 +120,7 @@ class BeamlineNow(Value):
     returns=BeamlineNow,
     refuses=[NotABeamlineError, AncestorWalkDepthExceededError],
 )
-class GetBeamlineNow(Query):
+class GetBeamlineNow(Query[BeamlineNow]):
     """What is going on at a beamline: permits, supplies, clearances, cautions, live runs and conducts, workers.
 
     The asset must be a root. `runs` and `conducts` are those under way on anything below it, `lost` the procedures whose

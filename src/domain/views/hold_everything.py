@@ -51,6 +51,7 @@ class HeldWork(AnswerForm):
     id: UUID
     name: FreeText
     already: bool = False
+    """Whether it was held before."""
     run_id: UUID | None = None
 
 
@@ -61,6 +62,7 @@ class UnheldWork(AnswerForm):
     id: UUID
     name: FreeText
     code: str
+    """The class name of the refusal."""
     detail: str
     reason: str | None
 
@@ -72,6 +74,7 @@ class ArmedWork(AnswerForm):
     id: UUID
     name: FreeText
     who_can: tuple[FreeText, ...]
+    """The names of the people, accounts and groups who may hold it; none are known without policies."""
 
 
 class HeldEverything(AnswerForm):
@@ -82,8 +85,11 @@ class HeldEverything(AnswerForm):
 
     message: FreeText
     held: tuple[HeldWork, ...]
+    """What was asked to hold, or was held before."""
     refused: tuple[UnheldWork, ...]
+    """What was not held, and why."""
     still_armed: tuple[ArmedWork, ...]
+    """What was not held and can still start by itself."""
 
 
 Work = Run | Procedure | Queue | Schedule
@@ -142,6 +148,7 @@ class HoldEverything(JudgedCreation[HoldFacts]):
 
     reason: Annotated[str, run.text("hold_reason", 500, label="reason", personal=True)]
     asset_id: UUID | None = None
+    """Only what is on this asset, its parts and what it is part of; everything, when not given."""
 
     def gather(self, call: Call) -> Reads[HoldFacts]:
         self.operation.check(self, None)

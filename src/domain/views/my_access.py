@@ -18,6 +18,7 @@ class OwnGroup(Value):
     group_id: UUID
     name: str
     listed: bool
+    """Whether the actor is on the list of members; false where only its token says so."""
 
 
 class OwnPolicy(Value):
@@ -26,8 +27,11 @@ class OwnPolicy(Value):
     policy_id: UUID
     name: str
     through_group_ids: IdSet
+    """The groups through which it permits the caller something."""
     with_approval: bool
+    """Whether a second person must approve each call."""
     commands: SortedSet[str]
+    """The names of the commands that it permits the caller here."""
 
 
 class AccessView(Value):
@@ -38,18 +42,23 @@ class AccessView(Value):
 
     principal_id: UUID
     kind: ActorKind | None
+    """Whether it is a person, an agent or a service account; null without a token."""
     name: str | None
+    """What the caller is called."""
     surface_id: UUID
     permitted_commands: SortedSet[str]
     commands_with_approval: SortedSet[str]
+    """The names of the commands that become a proposal when the caller calls them."""
     groups: tuple[OwnGroup, ...]
+    """The groups that the caller belongs to."""
     policies: tuple[OwnPolicy, ...]
+    """The policies that permit the caller something here."""
     enforced: bool
     remark: str | None
 
 
 @standalone_query("/me", context="edge", returns=AccessView, open=True)
-class GetMyAccess(Query):
+class GetMyAccess(Query[AccessView]):
     """Who I am to the service, and every command that a call of mine can reach on this surface."""
 
     personal: ClassVar[bool] = True

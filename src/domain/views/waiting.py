@@ -87,9 +87,11 @@ class ResolvingCommand(Value):
 
     name: str
     permitted: bool
+    """Whether the caller's policies permit it."""
     method: str
     path: str
     arguments: dict[str, Any]
+    """The arguments that are known: the id of what waits, and what belongs to it."""
 
 
 class WaitingItem(Value):
@@ -99,19 +101,22 @@ class WaitingItem(Value):
     kind: WaitingKind
     id: UUID
     about: str
+    """The kind of thing that waits, such as Run or Queue."""
     name: FreeText
     since: datetime
     why: FreeText
+    """What it waits for, in a sentence."""
     asset_id: UUID | None
     commands: tuple[ResolvingCommand, ...]
+    """The commands that resolve it."""
 
 
 def rows_where(query: type[ListQuery], *where: Where) -> Reads[list[Any]]:
     """Return every row of a list that meets these conditions."""
-    rows: list[Any] = []
+    rows: list[object] = []
     cursor: str | None = None
     while True:
-        page: Page[Any] = yield Rows(query.summary, query(limit=PAGE, cursor=cursor), where)
+        page: Page[object] = yield Rows(query.summary, query(limit=PAGE, cursor=cursor), where)
         rows += page.items
         if (cursor := page.next_cursor) is None:
             return rows
@@ -396,7 +401,7 @@ SOURCES: dict[Source, frozenset[WaitingKind]] = {
 
 
 @standalone_query("/waiting", context="operation", returns=Page[WaitingItem], refuses=[AncestorWalkDepthExceededError])
-class ListWaiting(Query):
+class ListWaiting(Query[Page[WaitingItem]]):
     """Everything that waits for a person, the newest last, with the commands that resolve it and whether you may.
 
     Of proposals, those are listed that you may approve. With `asset_id`, what is about that asset, its parts and what it is

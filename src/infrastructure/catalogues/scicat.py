@@ -84,7 +84,7 @@ class SciCat:
         """Return a dataset in SciCat's form, raw or derived."""
         dataset, run = shown.dataset, shown.run
         folder, _ = place_of(dataset.uri)
-        record: dict[str, Any] = {
+        record: dict[str, object] = {
             "pid": self._pid(dataset.id),
             "type": "derived" if dataset.derived_from else "raw",
             "owner": shown.publisher,
@@ -110,7 +110,7 @@ class SciCat:
     def _pid(self, dataset_id: UUID) -> str:
         return f"{self._pid_prefix}/{dataset_id}"
 
-    async def _ask(self, method: str, path: str, content: Mapping[str, Any] | None = None) -> tuple[int, Any]:
+    async def _ask(self, method: str, path: str, content: Mapping[str, object] | None = None) -> tuple[int, Any]:
         body = bytearray()
         try:
             async with (
@@ -143,7 +143,7 @@ def file_block(shown: CataloguedDataset) -> dict[str, Any]:
     return {"size": dataset.byte_size, "chkAlg": dataset.checksum.algorithm.value, "dataFileList": [file]}
 
 
-def file_paths(block: Mapping[str, Any]) -> list[Any]:
+def file_paths(block: Mapping[str, object]) -> list[Any]:
     """Return the paths in a list of files as SciCat has it."""
     files = block.get("dataFileList")
     return [file.get("path") for file in files if isinstance(file, dict)] if isinstance(files, list) else []
@@ -157,7 +157,7 @@ def place_of(uri: str) -> tuple[str, str]:
     return folder, path.name or uri
 
 
-def refuse_failure(status: int, answer: Any) -> None:
+def refuse_failure(status: int, answer: object) -> None:
     """Raise for an answer that is no success: the fault of the dataset, of the account, or of SciCat."""
     match status:
         case _ if 200 <= status < 300:
@@ -181,7 +181,7 @@ def fail(what: str) -> NoReturn:
     raise CatalogueUnavailableError(f"SciCat {what}; it is asked again.", reason="failed")
 
 
-def messages_in(answer: Any) -> str:
+def messages_in(answer: object) -> str:
     """Return what SciCat says about a failure, in one line."""
     said = answer.get("message") if isinstance(answer, dict) else None
     lines = said if isinstance(said, list) else [said]

@@ -124,7 +124,7 @@ def _stat_fields(pid: int | str) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
+def write_json(path: Path, content: dict[str, object]) -> None:
     """Write a file completely or not at all, and sync it to disk."""
     draft = path.with_name(f".{path.name}")
     with draft.open("w") as file:

@@ -60,7 +60,7 @@ class JobDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def claim(self, spec: dict[str, Any]) -> int | None:
+    def claim(self, spec: dict[str, object]) -> int | None:
         """Return the lock of a job that is the caller's to start; None if it has begun, or another is about to start it. A
         job's directory appears complete and with its lock held, so there is never a moment at which it seems dead."""
         if not self.path.exists() and (lock := self._create(spec)) is not None:
@@ -85,7 +85,7 @@ class JobDirectory:
 
     def read(self, name: str) -> dict[str, Any] | None:
         try:
-            content: dict[str, Any] = json.loads((self.path / name).read_bytes())
+            content: dict[str, object] = json.loads((self.path / name).read_bytes())
         except FileNotFoundError:
             return None
         return content
@@ -143,7 +143,7 @@ class JobDirectory:
         finally:
             os.close(lock)
 
-    def _create(self, spec: dict[str, Any]) -> int | None:
+    def _create(self, spec: dict[str, object]) -> int | None:
         """Put the directory in its place and return its lock; None if another process did so first."""
         draft, lock = JobDirectory(Path(mkdtemp(dir=self.path.parent, prefix="."))), None
         try:
@@ -361,7 +361,7 @@ class LocalProcesses(Compute):
         if self._user is not None:
             directory.chmod(0o711)
 
-    def _spec(self, job: JobSpec) -> dict[str, Any]:
+    def _spec(self, job: JobSpec) -> dict[str, object]:
         home = self._directory / str(job.submission_key) / "work"
         given = {
             "CONDUCT_PARAMETERS": json.dumps(dict(job.parameters)),

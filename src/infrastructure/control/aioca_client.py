@@ -37,7 +37,7 @@ class AiocaClient:
         limits = ControlLimits.from_declared(low, high)
         return ca.ChannelProperties(units=getattr(declared, "units", "") or None, labels=tuple(labels), limits=limits)
 
-    async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
+    async def put(self, address: str, value: object, wait: bool, fence: Fence) -> None:
         async with _translate_errors(address):
             if (await aioca.cainfo(address, wait=False, timeout=None)).state != cadef.cs_conn:
                 raise ca.ChannelRefusal(ca.DISCONNECTED, f"{address} was lost")

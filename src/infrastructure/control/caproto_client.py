@@ -53,7 +53,7 @@ class _Circuit(VirtualCircuitManager):  # type: ignore[misc]
         await request["event"].wait()
         return request.get("response")
 
-    async def _process_command(self, command: Any) -> None:
+    async def _process_command(self, command: object) -> None:
         await super()._process_command(command)
         match command:
             case caproto.ErrorResponse():
@@ -67,7 +67,7 @@ class _Circuit(VirtualCircuitManager):  # type: ignore[misc]
                 self._search_results.mark_channel_disconnected(pv.name, self.circuit.address)
                 await self.context.reconnect([(pv.name, pv.priority)])
 
-    def _end_request(self, id: int, response: Any) -> None:
+    def _end_request(self, id: int, response: object) -> None:
         request = self.ioids.pop(id, None)
         if request is not None:
             request["response"] = response
@@ -119,7 +119,7 @@ class _Monitor:
         self._pv.connection_state_callback.remove_callback(self._connection)
         await self._subscription.remove_callback(self._samples)
 
-    async def _on_response(self, subscription: Any, response: Any) -> None:
+    async def _on_response(self, subscription: object, response: object) -> None:
         self._on_sample(_sample(response, self._pv))
 
     async def _on_connection(self, pv: PV, state: str) -> None:

@@ -75,7 +75,7 @@ class ChannelAccessClient(Protocol):
 
     async def get(self, address: str) -> ChannelSample: ...
     async def properties(self, address: str) -> ChannelProperties: ...
-    async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
+    async def put(self, address: str, value: object, wait: bool, fence: Fence) -> None:
         """Write to a connected channel; call the fence right before the bytes go out, and do not wait for a lost channel."""
 
     async def monitor(self, address: str, on_sample: OnSample) -> Callable[[], Awaitable[None]]:
@@ -98,7 +98,12 @@ class ChannelAccess:
             return _reading(await self._client.get(address), channel, properties)
 
     async def write(
-        self, address: str, value: Any, wait: bool = True, timeout: float = control.WRITE_TIMEOUT, fence: Fence | None = None
+        self,
+        address: str,
+        value: object,
+        wait: bool = True,
+        timeout: float = control.WRITE_TIMEOUT,
+        fence: Fence | None = None,
     ) -> None:
         deadline = _deadline(timeout)
         channel = await self._connect(address, _deadline(min(timeout, self._read_timeout)))

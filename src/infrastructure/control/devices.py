@@ -34,11 +34,11 @@ class Device(ABC):
     def reading(self, address: str, at: datetime, read_other: ReadOther) -> Reading | None:
         """Return what it reads at a time, or None while it has no value."""
 
-    def accept(self, address: str, value: Any) -> Any:
+    def accept(self, address: str, value: object) -> object:
         """Return a value as the device stores it; raise ControlError for one that it refuses."""
         raise read_only(address)
 
-    def write(self, address: str, value: Any, at: datetime) -> None:
+    def write(self, address: str, value: object, at: datetime) -> None:
         """Take an accepted value; a device that accepts none is never asked."""
         raise read_only(address)
 
@@ -59,7 +59,7 @@ class Labels:
     def reading(self, index: int, at: datetime | None) -> Reading:
         return Reading(value=self.labels[index], kind=ReadingKind.CATEGORICAL, index=index, sampled_at=at)
 
-    def index_of(self, value: Any) -> int:
+    def index_of(self, value: object) -> int:
         if isinstance(value, str) and value in self.labels:
             return self.labels.index(value)
         if isinstance(value, str) or not 0 <= (index := whole(self.address, value)) < len(self.labels):
@@ -109,7 +109,7 @@ class PlainSignal(Device):
             return reading
         return replace(reading, value=self._noise.add_to(float(reading.value)), sampled_at=at)
 
-    def accept(self, address: str, value: Any) -> Any:
+    def accept(self, address: str, value: object) -> object:
         if self._read_only:
             raise read_only(address)
         return self._labels.index_of(value) if self._labels else value
@@ -179,7 +179,7 @@ class Motor(Device):
             value = {".VELO": self._velocity, ".LLM": lower, ".HLM": upper}.get(field, self._target)
         return Reading(value=value, sampled_at=at, units=self._units)
 
-    def accept(self, address: str, value: Any) -> Any:
+    def accept(self, address: str, value: object) -> object:
         if address == self._readback or address.endswith((".DMOV", ".MOVN", ".LLM", ".HLM")):
             raise read_only(address)
         given = number(address, value)
@@ -229,14 +229,14 @@ def plane(slopes: Mapping[str, float], offset: float) -> Function:
     return lambda *inputs: offset + sum(given * slope for given, slope in zip(inputs, slopes.values(), strict=True))
 
 
-def number(address: str, value: Any) -> float:
+def number(address: str, value: object) -> float:
     """Return a number that was written; raise ControlValueCoercionError for a truth value or a text."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ControlValueCoercionError(f"{address} takes a number, not {value!r}.")
     return value
 
 
-def whole(address: str, value: Any) -> int:
+def whole(address: str, value: object) -> int:
     """Return a whole number that was written; a truth value counts as 0 or 1."""
     given = int(value) if isinstance(value, bool) else number(address, value)
     if given != int(given):

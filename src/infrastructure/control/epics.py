@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Any
 
 from baton.application.control import ControlValueCoercionError, MalformedControlAddressError, Quality
 
@@ -62,7 +61,7 @@ def sample_time(seconds: int, nanoseconds: int) -> datetime | None:
     return at if at > EPICS_EPOCH else None
 
 
-def coerce(address: str, value: Any, shape: ValueShape) -> Any:
+def coerce(address: str, value: object, shape: ValueShape) -> object:
     """Return a value as the signal holds it, without loss: a list for several elements, an index for a choice."""
     if shape.element is Element.CHARACTER and shape.count != 1 and isinstance(value, str):
         value = list(value.encode())
@@ -76,7 +75,7 @@ def coerce(address: str, value: Any, shape: ValueShape) -> Any:
     return elements[0] if shape.count == 1 else elements
 
 
-def _coerce_element(address: str, value: Any, shape: ValueShape) -> Any:
+def _coerce_element(address: str, value: object, shape: ValueShape) -> object:
     number = int(value) if isinstance(value, bool) else value
     if isinstance(number, float) and number.is_integer():
         number = int(number)

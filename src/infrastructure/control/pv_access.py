@@ -31,7 +31,12 @@ class PvAccess:
         return _reading(address, await self._get(address))
 
     async def write(
-        self, address: str, value: Any, wait: bool = True, timeout: float = control.WRITE_TIMEOUT, fence: Fence | None = None
+        self,
+        address: str,
+        value: object,
+        wait: bool = True,
+        timeout: float = control.WRITE_TIMEOUT,
+        fence: Fence | None = None,
     ) -> None:
         sent = False
 
@@ -122,7 +127,7 @@ def _reading(address: str, value: Value) -> Reading:
     )
 
 
-def _plain_value(address: str, value: Value) -> tuple[ReadingKind, Any, int | None]:
+def _plain_value(address: str, value: Value) -> tuple[ReadingKind, object, int | None]:
     content = value.get("value")
     match value.getID().split(":")[1:2]:
         case ["nt/NTEnum"]:
@@ -146,7 +151,7 @@ def _list(values: Any) -> list[Any]:
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
-def _fill(address: str, target: Value, value: Any) -> None:
+def _fill(address: str, target: Value, value: object) -> None:
     type = target.type()["value"] if "value" in target else None
     if target.getID().startswith("epics:nt/NTEnum"):
         target["value.index"] = coerce(address, value, ValueShape(Element.CHOICE, labels=target["value.choices"]))

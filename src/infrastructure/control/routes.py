@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from baton.application import control as port
 from baton.application.control import Control, ControlLimits, Fence, Reading, limits_of
@@ -32,7 +32,7 @@ class RoutedControl:
         return await self._adapters[self._route(address).substrate].read(address)
 
     async def write(
-        self, address: str, value: Any, wait: bool = True, timeout: float = port.WRITE_TIMEOUT, fence: Fence | None = None
+        self, address: str, value: object, wait: bool = True, timeout: float = port.WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         route = self._route(address)
         if not self._writes_enabled:

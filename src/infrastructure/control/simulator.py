@@ -80,7 +80,7 @@ class Simulator:
 
     def __init__(
         self,
-        values: Mapping[str, Any] | None = None,
+        values: Mapping[str, object] | None = None,
         devices: Iterable[Device] = (),
         *,
         time: Timekeeper | None = None,
@@ -111,7 +111,12 @@ class Simulator:
         return reading
 
     async def write(
-        self, address: str, value: Any, wait: bool = True, timeout: float = control.WRITE_TIMEOUT, fence: Fence | None = None
+        self,
+        address: str,
+        value: object,
+        wait: bool = True,
+        timeout: float = control.WRITE_TIMEOUT,
+        fence: Fence | None = None,
     ) -> None:
         device, fault = self._connected_device(address), self._fault(address)
         if fault is SimulatedFault.DENYING:
@@ -175,7 +180,7 @@ class Simulator:
     def subscriptions(self, address: str) -> int:
         return len(self._subscribers[address])
 
-    def _record(self, kind: EntryKind, address: str, **details: Any) -> None:
+    def _record(self, kind: EntryKind, address: str, **details: object) -> None:
         self._apply_new_entries()
         self._journal.append({"kind": kind, "address": address, "at": self._time.now().isoformat(), **details})
         self._apply_new_entries()

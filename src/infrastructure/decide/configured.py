@@ -4,7 +4,7 @@ answer is checked like any other advice."""
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Annotated, Any, assert_never
+from typing import Annotated, assert_never
 
 from pydantic import Field, JsonValue, ValidationError
 
@@ -93,7 +93,7 @@ class LanguageModelDecider(Decider):
         return advice
 
 
-def answer_schema(space: steering.SteeringSpace) -> dict[str, Any]:
+def answer_schema(space: steering.SteeringSpace) -> dict[str, object]:
     point = _closed_object({axis.name: _coordinate(axis) for axis in space.axes})
     properties = {
         "verdict": {"type": "string", "enum": [verdict.value for verdict in SteeringVerdict]},
@@ -104,11 +104,11 @@ def answer_schema(space: steering.SteeringSpace) -> dict[str, Any]:
     return _closed_object(properties)
 
 
-def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:
+def _closed_object(properties: dict[str, object]) -> dict[str, object]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _coordinate(axis: steering.SteeringAxis) -> dict[str, Any]:
+def _coordinate(axis: steering.SteeringAxis) -> dict[str, object]:
     if axis.bounds is None:
         return {"enum": list(axis.choices)}
     lower, upper = axis.bounds

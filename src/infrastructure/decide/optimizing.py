@@ -147,7 +147,7 @@ def _most_promising(data: TrainingData, setup: OptimizerSetup) -> Numbers:
     return best
 
 
-def _minimize(function: Callable[[Numbers], tuple[float, Numbers]], start: Numbers, bounds: Any) -> Any:
+def _minimize(function: Callable[[Numbers], tuple[float, Numbers]], start: Numbers, bounds: object) -> Any:
     return minimize(function, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 50})
 
 

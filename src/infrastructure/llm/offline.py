@@ -54,7 +54,7 @@ def phases_in(facts: Facts) -> Iterator[PhaseFacts]:
         )
 
 
-def objects_in(facts: Facts, name: str) -> list[dict[str, Any]]:
+def objects_in(facts: Facts, name: str) -> list[dict[str, object]]:
     found = facts.get(name)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
@@ -243,7 +243,7 @@ class RecordedFault:
         return f"{self.name} failed: {self.what}"[:200].strip()
 
 
-def draft(facts: Facts) -> dict[str, Any]:
+def draft(facts: Facts) -> dict[str, object]:
     ended = text_in(facts, "terminal_event_type")
     found = recorded_fault(facts, ended)
     if isinstance(found, str):
@@ -307,7 +307,7 @@ def proposal(choice: str, fault: RecordedFault, severity: str, supersedes: str |
     }
 
 
-def no_action(why: str) -> dict[str, Any]:
+def no_action(why: str) -> dict[str, object]:
     return {"choice": "NoAction", "confidence": 0.8, "reasoning": TEXTS["no_caution"].format(why), "proposed_caution": None}
 
 
@@ -327,7 +327,7 @@ class OfflineModel:
         return chat_response(request, given, usage=models.NOTHING_USED, stop_reason="end", model_id=models.OFFLINE.model)
 
 
-def _facts(message: str) -> dict[str, Any]:
+def _facts(message: str) -> dict[str, object]:
     """Return the object in a message; numbers stay texts, so that they can be repeated to the digit."""
     try:
         facts = json.loads(message, parse_int=str, parse_float=str)

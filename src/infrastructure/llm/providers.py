@@ -29,7 +29,7 @@ class ModelApiClient:
         self._secret = secret
         self._timeout = timeout
 
-    async def post(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def post(self, body: Mapping[str, object]) -> dict[str, Any]:
         """Return the JSON object a provider answers with; the time limit holds for the whole answer."""
         try:
             async with (
@@ -66,7 +66,7 @@ class ModelApiClient:
         return text.replace(self._secret, models.HIDDEN) if self._secret else text
 
 
-def parse_object(text: bytes | bytearray | str, otherwise: models.LanguageModelError) -> dict[str, Any]:
+def parse_object(text: bytes | bytearray | str, otherwise: models.LanguageModelError) -> dict[str, object]:
     """Return the JSON object in a text, or raise this error."""
     try:
         answer = json.loads(text, parse_constant=_refuse_constant)
@@ -96,17 +96,17 @@ def _retry_after(response: httpx.Response) -> float | None:
         return None
 
 
-def token_count(usage: Any, name: str) -> int:
+def token_count(usage: object, name: str) -> int:
     number = usage.get(name) if isinstance(usage, dict) else None
     return number if isinstance(number, int) and number > 0 else 0
 
 
-def text_of(answer: Mapping[str, Any], name: str, default: str) -> str:
+def text_of(answer: Mapping[str, object], name: str, default: str) -> str:
     found = answer.get(name)
     return found if isinstance(found, str) and found else default
 
 
-def label_of(answer: Mapping[str, Any], name: str, default: str) -> str:
+def label_of(answer: Mapping[str, object], name: str, default: str) -> str:
     """Return a provider's name for something, without unwritable characters and never empty, since it is stored."""
     return UNWRITABLE.sub("", text_of(answer, name, default)).strip() or default
 
@@ -135,7 +135,7 @@ class AnthropicModels:
         return chat_response(request, given, usage=usage, stop_reason=stop_reason, model_id=model_id)
 
 
-def _tool_request(request: ChatRequest) -> dict[str, Any]:
+def _tool_request(request: ChatRequest) -> dict[str, object]:
     tool = {
         "name": TOOL,
         "description": "Gives the answer. Use it once, with the whole answer as its input.",
@@ -151,7 +151,7 @@ def _tool_request(request: ChatRequest) -> dict[str, Any]:
     }
 
 
-def _tool_input(answer: dict[str, Any]) -> Any:
+def _tool_input(answer: dict[str, object]) -> object:
     blocks = answer.get("content")
     for block in blocks if isinstance(blocks, list) else ():
         if isinstance(block, dict) and (block.get("type"), block.get("name")) == ("tool_use", TOOL):
@@ -159,7 +159,7 @@ def _tool_input(answer: dict[str, Any]) -> Any:
     return None
 
 
-def _messages_usage(answer: dict[str, Any]) -> Usage:
+def _messages_usage(answer: dict[str, object]) -> Usage:
     """Return what a call took; this provider counts cached tokens apart from the input already."""
     usage = answer.get("usage")
     return Usage(**{counter.name: token_count(usage, counter.name) for counter in fields(Usage)})
@@ -205,7 +205,7 @@ class OpenAiCompatibleModels:
         return chat_response(request, given, usage=usage, stop_reason=stop_reason, model_id=model_id)
 
 
-def _completion_request(request: ChatRequest, limit_name: str) -> dict[str, Any]:
+def _completion_request(request: ChatRequest, limit_name: str) -> dict[str, object]:
     schema, strict = request.structured_output_schema, can_be_strict(request.structured_output_schema)
     form = {"name": "answer", "strict": strict, "schema": strict_schema(schema) if strict else dict(schema)}
     return {
@@ -216,7 +216,7 @@ def _completion_request(request: ChatRequest, limit_name: str) -> dict[str, Any]
     }
 
 
-def _completions_usage(answer: Mapping[str, Any]) -> Usage:
+def _completions_usage(answer: Mapping[str, object]) -> Usage:
     """Return what a call took; here the input includes cached tokens, which have a price of their own."""
     usage = answer.get("usage")
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
@@ -225,7 +225,7 @@ def _completions_usage(answer: Mapping[str, Any]) -> Usage:
     return Usage(input_tokens=max(0, prompt - cached), output_tokens=output, cache_read_input_tokens=min(prompt, cached))
 
 
-def can_be_strict(schema: Mapping[str, Any]) -> bool:
+def can_be_strict(schema: Mapping[str, object]) -> bool:
     """Return whether every object in a schema is closed and requires all of its keys, and no keyword is foreign."""
     return schema.get("type") == "object" and all(map(_is_strict, _subschemas(schema)))
 

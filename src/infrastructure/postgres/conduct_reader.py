@@ -218,7 +218,7 @@ class PostgresConductReader:
             rows = await (await connection.execute(DURATIONS, values)).fetchall()
         return {(kind, target): StepDuration(*figures) for kind, target, *figures in rows}
 
-    async def _row(self, statement: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
+    async def _row(self, statement: str, values: dict[str, object]) -> tuple[Any, ...] | None:
         async with self._store.connection() as connection:
             return await (await connection.execute(statement, values)).fetchone()
 

@@ -86,7 +86,7 @@ class Leadership:
             raise
 
 
-async def lead(url: str, lock: int, work: Callable[[Leadership], Coroutine[Any, Any, None]]) -> None:
+async def lead(url: str, lock: int, work: Callable[[Leadership], Coroutine[object, object, None]]) -> None:
     """Become leader and do the work while leading; end the work and raise when session or lease is lost."""
     async with asyncio.timeout(ANSWER_SECONDS):
         connection = await dedicated_connection(url)
@@ -123,7 +123,7 @@ async def _end_silent(url: str, lock: int) -> None:
         await connection.execute(END_SILENT, {"lock": lock})
 
 
-async def _run_first(*works: Coroutine[Any, Any, None]) -> None:
+async def _run_first(*works: Coroutine[object, object, None]) -> None:
     """Run these until the first of them ends, and end like it."""
     tasks = [asyncio.create_task(work) for work in works]
     try:

@@ -206,13 +206,13 @@ class PostgresLedger:
 
     async def settle(self, row: Activity) -> Mapping[str, Any]:
         rows = await self._rows(SETTLE, settle_values(row))
-        payload: Mapping[str, Any] = rows[0][0] if rows else await self._stored_payload(row)
+        payload: Mapping[str, object] = rows[0][0] if rows else await self._stored_payload(row)
         return payload
 
     async def _stored_payload(self, row: Activity) -> Mapping[str, Any]:
         """Return what was stored before for the same mark at the same place."""
         ((payload,),) = await self._rows(STORED, {**settle_values(row), "mark": row.mark})
-        found: Mapping[str, Any] = payload
+        found: Mapping[str, object] = payload
         return found
 
     async def beat(self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()) -> ledger.BeatReply:
@@ -257,7 +257,7 @@ class PostgresLedger:
         written = [(address, (known or ())[:1], tried or ()) for address, known, tried in await self._rows(WRITTEN, values)]
         return ledger.tally_rows(rows, written, [kind for (kind,) in await self._rows(KINDS, values)])
 
-    async def _rows(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
+    async def _rows(self, statement: str, values: Mapping[str, object]) -> list[Any]:
         async with self._store.connection(writing=True) as connection:
             return await (await connection.execute(statement, values)).fetchall()
 

@@ -104,7 +104,7 @@ class CodeFingerprints:
     def __init__(self) -> None:
         self._definitions: dict[CodePlace, tuple[str, list[CodePlace]]] = {}
 
-    def digest(self, *roots: Any) -> str:
+    def digest(self, *roots: object) -> str:
         reached: dict[CodePlace, str] = {}
         waiting = [place for root in roots for place in _places_of(root)]
         while waiting:
@@ -168,7 +168,7 @@ def code_fingerprints(projections: Mapping[str, Projection]) -> dict[str, str]:
     return {relation: fingerprints.digest(*_roots(projection)) for relation, projection in projections.items()}
 
 
-def _roots(projection: Projection) -> list[Any]:
+def _roots(projection: Projection) -> list[object]:
     aggregate = projection.aggregate
     folds = (Aggregate.after, Aggregate.replay, Aggregate.decode, aggregate._begin, aggregate._evolve)
     functions = [getattr(fold, "__func__", fold) for fold in folds if fold is not None]

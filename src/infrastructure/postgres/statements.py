@@ -221,7 +221,7 @@ def append_statement(batch: Batch) -> Statement:
     return f"WITH {expressions} SELECT {answer}", values
 
 
-def facts_values(facts: FactsRead, own: Container[tuple[str, UUID]]) -> list[Any]:
+def facts_values(facts: FactsRead, own: Container[tuple[str, UUID]]) -> list[object]:
     """Return what `require_unchanged` compares: the streams that were read, but for the batch's own, and the look-ups. It
     waits for appends that may change them, and later ones wait for the batch to be committed."""
     streams = [read for read in facts.streams if read[:2] not in own]
@@ -229,7 +229,7 @@ def facts_values(facts: FactsRead, own: Container[tuple[str, UUID]]) -> list[Any
     return [*([read[place] for read in streams] for place in range(3)), Jsonb(members, dumps=orjson.dumps)]
 
 
-def event_values(batch: Batch) -> list[tuple[Any, ...]]:
+def event_values(batch: Batch) -> list[tuple[object, ...]]:
     call = batch.call
     caller = (call.principal_id, batch.command_name, call.correlation_id, call.causation_id)
     approval = () if call.approved_by is None else (call.approved_by,)  # the fewer values, the more events in one statement
@@ -275,7 +275,7 @@ def record_adapter(record: type[Record]) -> TypeAdapter[Any]:
     return TypeAdapter(record)
 
 
-def scrub_statement(record: type[Record], where: Mapping[str, Any]) -> Statement | None:
+def scrub_statement(record: type[Record], where: Mapping[str, object]) -> Statement | None:
     """Return what blanks rows before their deletion, so that no committed row version holds their text; None if no text."""
     texts = {
         column.name: "''" if column.type is str else "NULL"
@@ -288,7 +288,7 @@ def scrub_statement(record: type[Record], where: Mapping[str, Any]) -> Statement
     return f"UPDATE {record.relation} SET {changes} {_where(where)}", list(where.values())
 
 
-def _where(values: Mapping[str, Any]) -> str:
+def _where(values: Mapping[str, object]) -> str:
     return f"WHERE {' AND '.join(f'{name} = %s' for name in values)}"
 
 
@@ -323,13 +323,13 @@ def page_statement(summary: type[Summary], query: ListQuery, where: Sequence[Whe
     return sql, [*values, query.limit + 1], shown
 
 
-def record_test(name: str, wanted: Any) -> str:
+def record_test(name: str, wanted: object) -> str:
     """Return the condition on a column of a mutable relation: equality, any of a tuple, or a part of a text."""
     equality = "{} = ANY(%s)" if isinstance(wanted, tuple) else "{} = %s"
     return (PART if isinstance(wanted, TextPart) else equality).format(name)
 
 
-def record_value(wanted: Any) -> Any:
+def record_value(wanted: object) -> Any:
     """Return the value of such a condition."""
     match wanted:
         case TextPart(text):

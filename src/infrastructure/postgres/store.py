@@ -108,7 +108,7 @@ class PostgresSession:
         rows = await self._rows(tuple, sql.DESCENDANTS, {"kind": kind, "key": str(id), "max_depth": max_depth})
         return tuple(tuple(id for _, id in level) for _, level in groupby(rows, key=itemgetter(0)))
 
-    async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]:
+    async def records(self, record: type[R], where: Mapping[str, object]) -> tuple[R, ...]:
         names = [column.name for column in fields(record)]  # type: ignore[arg-type]
         condition = f" WHERE {' AND '.join(sql.record_test(*one) for one in where.items())}" if where else ""
         query = f"SELECT {', '.join(names)} FROM {record.relation}{condition} ORDER BY {', '.join(record.key)}"
@@ -273,7 +273,7 @@ class PostgresStore:
         rows = await self._rows(sql.PASSED, (follower, position))
         return bool(rows and rows[0][0])
 
-    async def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    async def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         async with self.connection() as connection:
             return await (await connection.execute(query, values, binary=True)).fetchall()
 

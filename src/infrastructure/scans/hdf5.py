@@ -38,7 +38,7 @@ class Hdf5File:
     def __init__(self, path: str) -> None:
         self._root = h5g.open(h5f.open(path.encode(), h5f.ACC_RDONLY), b"/")
 
-    def find(self, path: str, start: Any = None) -> Any:
+    def find(self, path: str, start: object = None) -> Any:
         """Return the object under a path of this file, or None; links that leave the file are not followed."""
         parts, place, hops = deque(path.encode().split(b"/")), start or self._root, 0
         while parts:
@@ -89,7 +89,7 @@ class Hdf5File:
                 elif isinstance(found, h5d.DatasetID) and (shape := _shape_if_plain(found)) is not None:
                     yield found, shape
 
-    def frame_count(self, path: str, start: Any = None) -> int | None:
+    def frame_count(self, path: str, start: object = None) -> int | None:
         """Return the length of the first axis of an array of numbers, or None where there is none; nothing is read."""
         if (dataset := self.find(path, start)) is None:
             return None
@@ -100,7 +100,7 @@ class Hdf5File:
             raise UnusableError(f"declares more than {MAX_VALUES} frames")
         return int(shape[0])
 
-    def numbers(self, path: str, start: Any = None) -> Numbers | None:
+    def numbers(self, path: str, start: object = None) -> Numbers | None:
         """Return a list of finite numbers, or None where there is none."""
         if (dataset := self.find(path, start)) is None:
             return None
@@ -112,7 +112,7 @@ class Hdf5File:
             raise UnusableError("is declared, and was never written")
         return _read_numbers(dataset, shape)
 
-    def number(self, path: str, start: Any = None) -> float | None:
+    def number(self, path: str, start: object = None) -> float | None:
         """Return one finite number, or None where there is none that can be used."""
         try:
             if (dataset := self.find(path, start)) is None:
@@ -130,7 +130,7 @@ class Hdf5File:
         number = self.number(path)
         return int(number) if number is not None and number.is_integer() and 0 <= number <= MAX_VALUES else None
 
-    def text(self, path: str, start: Any = None) -> str | None:
+    def text(self, path: str, start: object = None) -> str | None:
         """Return one short text, or None where there is none that can be used."""
         try:
             dataset = self.find(path, start)
@@ -143,7 +143,7 @@ class Hdf5File:
         except UnusableError:
             return None
 
-    def unit(self, path: str, start: Any = None) -> str | None:
+    def unit(self, path: str, start: object = None) -> str | None:
         """Return the attribute `units` of an array, or None where it has none; one that is no text is unusable."""
         dataset = self.find(path, start)
         if not h5a.exists(dataset, b"units"):
@@ -158,7 +158,7 @@ class Hdf5File:
         return text
 
 
-def _plain_dataset(dataset: Any) -> Any:
+def _plain_dataset(dataset: object) -> Any:
     """Return an array whose values are in this file, or refuse it; asking for its shape before would open other files."""
     if not isinstance(dataset, h5d.DatasetID):
         raise UnusableError("is no array")
@@ -179,7 +179,7 @@ def _shape_of_numbers(dataset: Any) -> tuple[int, ...]:
     return tuple(dataset.shape)
 
 
-def _shape_if_plain(dataset: Any) -> tuple[int, ...] | None:
+def _shape_if_plain(dataset: object) -> tuple[int, ...] | None:
     try:
         return _shape_of_numbers(_plain_dataset(dataset))
     except UnusableError:

@@ -40,7 +40,7 @@ def require_usable(name: str, read: Callable[[], T], reason: str = "unrecognized
         raise ScanFaultError(reason, f"{name} {fault}; write the file anew.") from None
 
 
-def _data_exchange(file: Hdf5File, projections: int) -> dict[str, Any]:
+def _data_exchange(file: Hdf5File, projections: int) -> dict[str, object]:
     flats, darks = (
         require_usable(path, partial(file.frame_count, path)) or 0
         for path in ("/exchange/data_white", "/exchange/data_dark")
@@ -78,7 +78,7 @@ def _commanded_count(file: Hdf5File, group: str, kind: str) -> int | None:
     return number * PHASES[mode] if number is not None and mode in PHASES else None
 
 
-def _nxtomo(file: Hdf5File) -> dict[str, Any]:
+def _nxtomo(file: Hdf5File) -> dict[str, object]:
     names = require_usable("The top of the file", file.group_names)
     entries = [name for name in names if require_usable("An entry at the top of the file", partial(_is_nxtomo, file, name))]
     if not entries:
@@ -125,7 +125,7 @@ def _is_nxtomo(file: Hdf5File, name: str) -> bool:
         return False  # a link to elsewhere is no entry of this file
 
 
-def _angles(file: Hdf5File, path: str, entry: Any = None) -> Numbers:
+def _angles(file: Hdf5File, path: str, entry: object = None) -> Numbers:
     """Return angles in degrees; those without a unit are in degrees already."""
 
     def read() -> Numbers | None:
@@ -146,7 +146,7 @@ def _angles(file: Hdf5File, path: str, entry: Any = None) -> Numbers:
     return angles
 
 
-def _angle_facts(angles: Numbers) -> dict[str, Any]:
+def _angle_facts(angles: Numbers) -> dict[str, object]:
     if not len(angles):
         return {"projection_angle_count": 0}
     return {
@@ -156,10 +156,12 @@ def _angle_facts(angles: Numbers) -> dict[str, Any]:
     }
 
 
-def _quantities(file: Hdf5File, entry: Any = None, **wanted: tuple[str, str]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def _quantities(
+    file: Hdf5File, entry: object = None, **wanted: tuple[str, str]
+) -> tuple[dict[str, dict[str, object]], list[str]]:
     """Return the positive quantities among these that the file has together with their unit, and the names of those that it
     has in another way."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     unclear = []
     for name, (path, unit) in wanted.items():
         try:

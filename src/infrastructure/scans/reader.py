@@ -29,7 +29,7 @@ def read(file: int, wanted: str, limits: ReadingLimits) -> dict[str, Any]:
         return _fault("unreadable", "It is no HDF5 file, or is damaged or still being written; look at it, then try again.")
 
 
-def _fault(reason: str, detail: str) -> dict[str, Any]:
+def _fault(reason: str, detail: str) -> dict[str, object]:
     return {"fault": {"reason": reason, "detail": detail}}
 
 

@@ -85,7 +85,7 @@ class ReaderProcess(ConfinedReader):
             raise _unreadable(NOT_RUNNING) from None
         return self._judge(wanted, answer)
 
-    def _judge(self, wanted: str, answer: bytes) -> Any:
+    def _judge(self, wanted: str, answer: bytes) -> object:
         """Return what was wanted from an answer, as far as it is to be believed."""
         if answer is LATE:
             raise _unreadable(

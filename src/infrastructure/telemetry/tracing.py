@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
 from opentelemetry.sdk.resources import Resource
@@ -20,11 +20,14 @@ from temporalio.contrib.opentelemetry import TracingInterceptor
 from baton.application.boot_guards import OTLP_EXPORTER
 from baton.application.caller import Caller
 from baton.application.ports import CommandResult
+from baton.application.queries import ShownAnswer
 from baton.application.service import ProgressListener, Service
 from baton.application.settings import Settings, TraceExporter
 from baton.domain.kernel import Command, Query
 from baton.domain.registry import Operation
 from baton.domain.shared.refusals import Refusal
+
+T = TypeVar("T")
 
 SERVICE = "baton"
 MESSAGES = ("exception.message", "exception.stacktrace")  # they may quote input, and do not leave the process
@@ -97,9 +100,9 @@ class TracedService(Service):
             span.set_attribute("baton.position", executed.position)
             return executed
 
-    async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
+    async def show(self, query: Query[T], caller: Caller, *, target_id: UUID | None = None) -> ShownAnswer[T]:
         with self.tracing.operation(query.operation, caller, target_id):
-            return await super().ask(query, caller, target_id=target_id)
+            return await super().show(query, caller, target_id=target_id)
 
 
 class CorrelatedIds(RandomIdGenerator):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache, partial
 from itertools import takewhile
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from temporalio import client as temporal
@@ -96,7 +95,7 @@ class TemporalCalendars:
         )
 
 
-def defined_parts(schedule: temporal.Schedule) -> tuple[Any, ...]:
+def defined_parts(schedule: temporal.Schedule) -> tuple[object, ...]:
     """Return the parts of a schedule that the record defines, comparable; people may change pauses and notes themselves."""
     action, spec, form = schedule.action, schedule.spec, engine.data_converter.payload_converter
     assert isinstance(action, temporal.ScheduleActionStartWorkflow), "schedules start workflows"

@@ -64,12 +64,12 @@ class PayloadTooLargeError(Exception):
 class BoundedPayloadConverter(PydanticPayloadConverter):
     """Checks the size of every payload, in both directions, in clients and workers."""
 
-    def to_payloads(self, values: Sequence[Any]) -> list[Payload]:
+    def to_payloads(self, values: Sequence[object]) -> list[Payload]:
         payloads = super().to_payloads(values)
         check_sizes(payloads, [type(value) for value in values])
         return payloads
 
-    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[object]:
         check_sizes(payloads, type_hints or [])
         return super().from_payloads(payloads, type_hints)
 

@@ -1,7 +1,7 @@
 """Interceptors that pass a workflow's caller to everything it starts, and put it on every log line of its activities."""
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 from uuid import UUID
 
 import orjson
@@ -34,7 +34,7 @@ class CallerWorkflowInterceptor(worker.WorkflowInboundInterceptor):
         self._outbound = CallerOutboundInterceptor(outbound)
         super().init(self._outbound)
 
-    async def execute_workflow(self, input: worker.ExecuteWorkflowInput) -> Any:
+    async def execute_workflow(self, input: worker.ExecuteWorkflowInput) -> object:
         self._outbound.headers = caller_header(input)
         return await super().execute_workflow(input)
 
@@ -44,15 +44,15 @@ class CallerOutboundInterceptor(worker.WorkflowOutboundInterceptor):
 
     headers: Headers = {}
 
-    def start_activity(self, input: worker.StartActivityInput) -> ActivityHandle[Any]:
+    def start_activity(self, input: worker.StartActivityInput) -> ActivityHandle[object]:
         input.headers = {**input.headers, **self.headers}
         return super().start_activity(input)
 
-    def start_local_activity(self, input: worker.StartLocalActivityInput) -> ActivityHandle[Any]:
+    def start_local_activity(self, input: worker.StartLocalActivityInput) -> ActivityHandle[object]:
         input.headers = {**input.headers, **self.headers}
         return super().start_local_activity(input)
 
-    async def start_child_workflow(self, input: worker.StartChildWorkflowInput) -> ChildWorkflowHandle[Any, Any]:
+    async def start_child_workflow(self, input: worker.StartChildWorkflowInput) -> ChildWorkflowHandle[object, object]:
         input.headers = {**input.headers, **self.headers}
         return await super().start_child_workflow(input)
 
@@ -64,7 +64,7 @@ class CallerOutboundInterceptor(worker.WorkflowOutboundInterceptor):
 class CallerActivityInterceptor(worker.ActivityInboundInterceptor):
     """Binds workflow and caller to the log lines of an activity."""
 
-    async def execute_activity(self, input: worker.ExecuteActivityInput) -> Any:
+    async def execute_activity(self, input: worker.ExecuteActivityInput) -> object:
         info = activity.info()
         payload = input.headers.get(HEADER)
         caller = {} if payload is None else orjson.loads(payload.data)

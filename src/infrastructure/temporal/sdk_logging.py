@@ -3,7 +3,7 @@
 import logging
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -52,7 +52,7 @@ class StructuredLogHandler(logging.Handler):
             log.log(record.levelno, line[0], **line[1])
 
 
-def python_line(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
+def python_line(record: logging.LogRecord) -> tuple[str, dict[str, object]]:
     """Return event and fields of a record of the SDK's Python part: an exception of ours, or its own message."""
     place = getattr(record, "temporal_activity", None) or getattr(record, "temporal_workflow", None) or {}
     fields = {RENAMED.get(name, name): place[name] for name in FIELDS if name in place}
@@ -66,10 +66,10 @@ def python_line(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
     return "engine_message", {**fields, "message": record.getMessage().partition(": ")[0]}  # an exception's text follows
 
 
-def core_line(record: logging.LogRecord) -> tuple[str, dict[str, Any]] | None:
+def core_line(record: logging.LogRecord) -> tuple[str, dict[str, object]] | None:
     """Return event and fields of a record of the SDK's native part: a nondeterministic workflow, or a server error."""
-    fields: dict[str, Any] = record.temporal_log.fields  # type: ignore[attr-defined]
-    known: dict[str, Any] = {name: fields[name] for name in ("run_id", "workflow_id", "error") if name in fields}
+    fields: dict[str, object] = record.temporal_log.fields  # type: ignore[attr-defined]
+    known: dict[str, object] = {name: fields[name] for name in ("run_id", "workflow_id", "error") if name in fields}
     if record.msg != "Failing workflow task":
         return "engine_message", {**known, "message": record.msg}
     failure = str(fields.get("failure", ""))

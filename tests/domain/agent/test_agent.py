@@ -86,7 +86,7 @@ def test_an_agent_shows_all_that_is_known_of_it(world: World) -> None:
     world.when(UpdateAgentBudget(monthly_cost_cap=40.0, daily_token_cap=None), on=id)
     world.when(SuspendAgent(reason="Too wordy"), on=id)
     world.ports["spent_amounts"] = SpentAmounts(12.5, 40_000)
-    shown = world.ask(REGISTRY.operations["get_agent"].input(), on=id).model_dump(mode="json")
+    shown = world.show(REGISTRY.operations["get_agent"].input(), on=id).model_dump(mode="json")
     assert shown | {"created_at": None} == {
         "id": str(id),
         "agent_id": str(id),

@@ -47,7 +47,7 @@ def approve_model(world: World, **fields: Any) -> UUID:
 
 def test_an_entry_keeps_what_it_was_defined_with(world: World) -> None:
     id = define_model(world, snapshot_pin="large-4-20260601", endpoint_note="Through the site gateway")
-    view = world.ask(REGISTRY.operations["get_language_model"].input(), on=id)
+    view = world.show(REGISTRY.operations["get_language_model"].input(), on=id)
     assert view.model_dump(mode="json") == {
         "id": str(id),
         "language_model_id": str(id),

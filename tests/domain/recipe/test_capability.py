@@ -199,6 +199,6 @@ def test_only_capabilities_that_are_not_deprecated_are_on_offer_and_they_come_by
 
 
 def test_sets_are_shown_in_one_order(world: World) -> None:
-    shown = json.loads(world.ask(REGISTRY.operations["get_capability"].input(), on=capability(world)).model_dump_json())
+    shown = json.loads(world.show(REGISTRY.operations["get_capability"].input(), on=capability(world)).model_dump_json())
     assert shown["required_affordances"] == ["Imageable", "Triggerable"]
     assert shown["executor_shapes"] == ["METHOD", "PROCEDURE"]

@@ -216,7 +216,7 @@ def test_the_units_of_every_revision_are_remembered_and_not_shown(world: World) 
     assert now.units_at(0) == {"dwell": ("udunits", "s"), "retract_position": millimetre}
     assert now.units_at(1) == {"dwell": ("udunits", "ms"), "retract_position": millimetre}
     assert (now.units_at(2), now.units_at(None)) == ({}, {})
-    view = world.ask(REGISTRY.operations["get_method"].input(), on=id)
+    view = world.show(REGISTRY.operations["get_method"].input(), on=id)
     assert not [name for name in type(view).model_fields if "unit" in name]
 
 

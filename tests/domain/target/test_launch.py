@@ -260,5 +260,5 @@ def test_a_launch_needs_what_it_stands_for_and_what_its_conduct_does_later() -> 
 
 def test_one_launch_is_shown_with_what_it_made(line: Beamline) -> None:
     id = launch_plan(line, phases=[{"recipe_id": plan_recipe(line)}])
-    view = line.world.ask(REGISTRY.operations["get_launch"].input(), on=id)
+    view = line.world.show(REGISTRY.operations["get_launch"].input(), on=id)
     assert (view.launch_id, view.run_id, view.status) == (id, OwnLaunchIds(id).run_id, "Begun")

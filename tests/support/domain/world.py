@@ -149,6 +149,11 @@ class World:
         state = self._target(query.operation, on)
         return self.fulfil(query.answer(*((state, call) if state is not None else (call,))))
 
+    def show(self, query: Query, on: UUID | None = None) -> Any:
+        """Return what surfaces show of a state that a query answers."""
+        state: State = self.ask(query, on)
+        return state.aggregate.show(state)
+
     def _target(self, operation: Any, on: UUID | None) -> State | None:
         if operation.target is None:
             return None
