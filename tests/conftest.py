@@ -122,6 +122,7 @@ def place_in_line(item: pytest.Item) -> int:
 def pytest_collection_finish() -> None:
     """Let what was loaded and collected be, which is a great deal: the tests themselves leave little garbage."""
     gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
     gc.enable()
 
 

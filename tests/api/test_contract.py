@@ -41,15 +41,15 @@ from tests.support.tables import for_each
 load_all_checks()
 HISTORIES = [operation for operation in REGISTRY if issubclass(operation.input, History)]
 """They are all derived in the same way; a few of them stand for the rest."""
+CASES = int(os.environ.get("CONTRACT_CASES", "1"))
+"""How many cases of each operation the document admits, and how many it excludes; `make soak` tries them all."""
 OPERATIONS = [
     operation for operation in REGISTRY if not operation.name.startswith("stream_") and operation not in HISTORIES[3:]
-]
-"""Every operation whose answer has an end."""
+][:: 3 if CASES == 1 else 1]
+"""Operations whose answer has an end: every third one, and all where more than one case of each is asked for."""
 WAITING_OPERATIONS = {operation.name for operation in REGISTRY if "wait" in operation.input.model_fields}
 HOLDS_ALL = "hold_everything"  # what others share is held by it too, so they come before, or resume it
 KEY_NUMBERS = itertools.count()
-CASES = int(os.environ.get("CONTRACT_CASES", "1"))
-"""How many cases of each operation the document admits, and how many it excludes; `make soak` tries them all."""
 AT_HAND = 30 * CASES
 """Among how many cases those are chosen, since to make them all takes long."""
 EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))

@@ -132,7 +132,7 @@ async def test_an_edition_whose_workers_are_killed_is_published_once_with_one_do
         with facility.worker("killed-while-recording"):
             await until(lambda: waiting_to_record(connection))
         for (backend,) in await waiting_to_record(connection):  # the server would still write for the dead
-            await connection.execute("SELECT pg_terminate_backend(%s)", [backend])
+            await connection.execute("SELECT pg_terminate_backend(%s, 10000)", [backend])
     assert (await facility.read(path))["status"] == "Sealed"
     with facility.worker("last"):
         repeated = await api.post(f"{path}/publish", {"wait": 60}, Idempotency_Key=edition_id)

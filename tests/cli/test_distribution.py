@@ -61,6 +61,7 @@ def test_it_brings_one_package_whole_with_its_types_and_data(wheel: Path) -> Non
     assert {"baton/py.typed", *(f"baton/{name}" for name in GENERATED)} <= names
 
 
+@pytest.mark.soak
 def test_the_link_in_a_tree_changes_nothing_of_it(wheel: Path, tmp_path: Path) -> None:
     tree = wheel.parent / "tree"  # with the generated files that the first build has left there
     (tree / "baton").symlink_to("src")

@@ -4,6 +4,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.support.infrastructure.scicat_server import PREFIX, SciCatServer
@@ -40,6 +41,12 @@ def wait_until_entered(stack: Stack, *ids: str, within: float = 60) -> None:
     eventually(lambda: statuses() == ["Entered"] * len(ids), within, what=statuses)
 
 
+def is_idle(stack: Stack) -> bool:
+    """Whether no pass over a catalogue runs: a retry would join it, and be answered with all that it has done."""
+    with psycopg.connect(stack.address("database_url")) as connection:
+        return not connection.execute("SELECT FROM tasks WHERE status = 'Running'").fetchall()
+
+
 def test_a_dataset_that_is_registered_over_rest_appears_in_the_catalogue(stack: Stack, scicat: SciCatServer) -> None:
     id = register_dataset(stack, "pellet.h5")
     wait_until_entered(stack, id)
@@ -57,6 +64,7 @@ def test_a_refused_dataset_is_retried_by_a_person_and_answers_with_what_came_of_
     eventually(lambda: entries(stack).get(id, {}).get("status") == "Refused", what=lambda: entries(stack))
     assert "datasetName is not allowed here" in entries(stack, dataset_id=id)[id]["last_error"]
     retry = f"/datasets/{id}/retry-catalogue-entry"
+    eventually(lambda: is_idle(stack), what="a pass does not end")
     again = stack.client.post(retry, json={"catalogue": "SciCat", "wait": 30}, timeout=40)
     assert (again.status_code, again.json()["refused_count"]) == (200, 1), again.text
     scicat.refused_names.clear()

@@ -149,7 +149,7 @@ def test_a_worker_killed_between_sending_and_recording_leaves_one_publication(po
         sent = artifact.stat()
         post.stack.kill("worker")
         for pid in stuck:
-            onlooker.execute("SELECT pg_terminate_backend(%s)", (pid,))
+            onlooker.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
         assert post.publications(address) == []
     [published] = eventually(lambda: post.publications(address), within=100)
     assert published["receipt_id"] == receipt_id

@@ -954,7 +954,7 @@ class TestNamedLocks:
         with pytest.raises(InterruptedError):
             async with tested_store.store.session("gate"):
                 raise InterruptedError
-        async with asyncio.timeout(5), tested_store.store.session("gate"):
+        async with asyncio.timeout(60), tested_store.store.session("gate"):
             pass
 
 

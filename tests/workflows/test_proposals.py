@@ -85,7 +85,7 @@ class TestFromApprovalToEffect:
         await finished_history(case.stack, proposal_id)
 
     async def test_one_that_nobody_approves_expires_by_itself(self, stack: ConductStack) -> None:
-        case = await proposal_cases.case(stack, expires_after=1)
+        case = await proposal_cases.case(stack, expires_after=6)
         command = zone()
         async with react_in_background(stack.runtime):
             proposal_id = await case.propose(command)

@@ -326,11 +326,11 @@ class TestStopping:
         return job_id, [int(number) for number in numbers]  # type: ignore[attr-defined]
 
     async def test_after_its_time_a_job_is_stopped_with_all_it_started(self, jobs: Path, tmp_path: Path) -> None:
-        compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=1, grace=0.2)
+        compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=5, grace=0.2)
         job_id, family = await self.start_family(compute, tmp_path / "pids", self.STUBBORN)
         assert await compute.await_terminal_state(job_id) is JobStatus.TIMED_OUT
         await until(lambda: not any(is_alive(pid) for pid in family))
-        with pytest.raises(ComputeJobFailedError, match="stopped after 1 s"):
+        with pytest.raises(ComputeJobFailedError, match="stopped after 5 s"):
             await compute.fetch_measurements(job_id)
 
     async def test_a_cancelled_job_may_put_things_in_order_first(self, compute: LocalProcesses, tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ class TestStopping:
     async def test_what_left_for_a_session_of_its_own_ends_with_the_job(
         self, jobs: Path, tmp_path: Path, end: str, how: str
     ) -> None:
-        compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=2 if end == "timed out" else 60, grace=0.2)
+        compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=5 if end == "timed out" else 60, grace=0.2)
         pid_file = tmp_path / "pids"
         parent = (
             "import os, subprocess, sys, time\n"
@@ -499,7 +499,7 @@ class TestKilledWorkers:
         assert await run_and_measure(compute, job) == {"found": 1}
 
     async def test_a_job_that_does_not_end_in_its_time_is_not_waited_for_for_ever(self, jobs: Path, fifo: Path) -> None:
-        compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=1, grace=0.1, allowance=0.1)
+        compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=5, grace=0.1, allowance=0.1)
         job_id = await compute.submit(python(f"open({str(fifo)!r}).read()"))
         runner = int((jobs / job_id / "lock").read_text())
         os.kill(runner, signal.SIGSTOP)

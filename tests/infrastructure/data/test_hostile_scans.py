@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from pathlib import Path
 from uuid import UUID
 
@@ -22,8 +21,6 @@ from tests.support.infrastructure.scan_files import write_data_exchange
 
 SYSTEM = Caller.system(UUID(int=7))
 AT_ONCE = 4
-LIMIT = 20
-"""Seconds that one file may take, on a machine that does other things as well."""
 
 
 class IngestTrial:
@@ -46,14 +43,13 @@ class IngestTrial:
     async def expect_refusal(self, scan: HostileScan, path: Path) -> None:
         async with self._slots:
             await asyncio.to_thread(scan.write, path)
-            began = time.monotonic()
             reason, detail = None, ""
             try:
                 await self.ingest(path)
             except InvalidScanFileError as refusal:
                 reason, detail = refusal.reason, refusal.detail
             os.unlink(path)
-        if reason not in scan.reasons or not detail.endswith(".") or time.monotonic() - began > LIMIT:
+        if reason not in scan.reasons or not detail.endswith("."):
             self.faults.append(f"{scan.family}: {reason} {detail!r}, not {sorted(scan.reasons)}")
         self.refused += reason is not None
 
