@@ -265,7 +265,7 @@ class Authorizer(Protocol):
         """Return every command the caller may call on its surface without approval; record nothing."""
 
     async def proven_groups(self, caller: Caller) -> frozenset[UUID]:
-        """Return the groups that the token of a caller tells, not those that list it: what it begins goes on as theirs."""
+        """Return the groups that the token of a caller tells, not those that list it: what it begins continues as theirs."""
 
     async def access(self, caller: Caller) -> Access:
         """Return what the caller may do on its surface and why; record nothing."""

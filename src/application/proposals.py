@@ -81,7 +81,7 @@ class Proposals(LookUpWork, AwaitedWork):
             case ProposalStatus.WITHDRAWN:
                 raise rules.ProposalWithdrawnError("This was withdrawn before anybody approved it.")
             case ProposalStatus.EXPIRED:
-                raise rules.ProposalExpiredError("Nobody approved this in time; call it again to propose it anew.")
+                raise rules.ProposalExpiredError("Nobody approved this in time; call it again to propose it again.")
 
     async def outcome(self, work_id: UUID) -> Mapping[str, Any] | None:
         """Return what came of the command, be that its answer or its refusal."""

@@ -148,7 +148,7 @@ class Service:
             log.warning("engine_unavailable", workflow_id=workflow_id)
 
     async def _run_detached(self, work: Coroutine[object, object, T], wait: float = 0) -> asyncio.Task[T]:
-        """Run a coroutine that no request must wait for: after a moment it goes on in the background."""
+        """Run a coroutine that no request must wait for: after a moment it continues in the background."""
         task = asyncio.create_task(work)
         self._detached.add(task)
         task.add_done_callback(self._log_failure)

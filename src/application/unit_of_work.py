@@ -53,7 +53,7 @@ class UnitOfWork:
         return FactsRead(self.versions, tuple(self._members))
 
     def begin_decision(self) -> None:
-        """Suppose nothing any more: a decision that is made anew does not see what the one before it would have written."""
+        """Suppose nothing any more: a decision that is made again does not see what the one before it would have written."""
         self._supposed = SupposedWrites()
 
     async def target(self, aggregate: Aggregate, id: UUID) -> State:

@@ -1,4 +1,4 @@
-"""How watched work is shown while it goes on: a bar in a terminal or notebook, or lines."""
+"""How watched work is shown while it continues: a bar in a terminal or notebook, or lines."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -249,7 +249,7 @@ def workbook_rows(name: str, content: bytes) -> Iterator[SheetRow]:
     except SpreadsheetError:
         raise
     except Exception as error:  # a file that was made to be wrong brings up whatever there is
-        detail = f"is no workbook that can be read ({type(error).__name__}: {str(error)[:200]}); save it anew as .xlsx."
+        detail = f"is no workbook that can be read ({type(error).__name__}: {str(error)[:200]}); save it again as .xlsx."
         raise SpreadsheetError(name, [detail]) from None
     yield from rows
 
@@ -272,7 +272,7 @@ def check_workbook(name: str, content: bytes) -> None:
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, RuntimeError, ValueError) as error:
         if isinstance(error, SpreadsheetError):
             raise
-        raise SpreadsheetError(name, ["is no .xlsx file, or a damaged one; save it anew as .xlsx."]) from None
+        raise SpreadsheetError(name, ["is no .xlsx file, or a damaged one; save it again as .xlsx."]) from None
 
 
 def check_part(name: str, content: bytes, elements: dict[bool, int]) -> None:
@@ -295,7 +295,7 @@ def check_part(name: str, content: bytes, elements: dict[bool, int]) -> None:
             raise SpreadsheetError(name, [TOO_MANY_CELLS])
 
     def declare(*_: Any) -> None:
-        raise SpreadsheetError(name, ["declares entities, as no workbook does; save it anew as .xlsx."])
+        raise SpreadsheetError(name, ["declares entities, as no workbook does; save it again as .xlsx."])
 
     parser.StartElementHandler, parser.StartDoctypeDeclHandler = begin, declare
     try:
@@ -303,7 +303,7 @@ def check_part(name: str, content: bytes, elements: dict[bool, int]) -> None:
     except expat.ExpatError as error:
         if has_cells is None and error.code != expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING]:
             return
-        raise SpreadsheetError(name, ["is no workbook that can be read: a part of it is damaged; save it anew."]) from None
+        raise SpreadsheetError(name, ["is no workbook that can be read: a part of it is damaged; save it again."]) from None
 
 
 def sheet_rows(name: str, content: bytes) -> Iterator[SheetRow]:

@@ -24,7 +24,7 @@ CHOSEN = "_queue"
 MOST_QUEUES = 20
 LONGEST_STEM = 180  # of a name that is numbered
 CHOOSE = "There are several queues; choose the one that it is added to."
-GONE = "The item does not wait any more, so that what it does cannot be changed; look at the queue, and add it anew."
+GONE = "The item does not wait any more, so that what it does cannot be changed; look at the queue, and add it again."
 
 
 @dataclass(frozen=True)

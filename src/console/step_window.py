@@ -25,7 +25,7 @@ SIGNS = {
 }  # How each state looks, and its sign.
 PLAIN_STATES = (StepState.AHEAD, StepState.DONE)
 """What the strip is made of; the other states are drawn over them, and never too thin to be seen."""
-NOT_DONE = "not done"  # what is ahead is called where nothing goes on any more
+NOT_DONE = "not done"  # what is ahead is called where nothing continues any more
 
 
 @dataclass(frozen=True)

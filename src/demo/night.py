@@ -41,7 +41,7 @@ CENTRED = 0.5  # pixels by which a centred axis may be off
 FOCUSED = 0.05  # millimetres by which a focused camera may be off
 LEAST_LIKENESS = 0.95
 LOST_AT, KILLED_AT = 0.3, 0.6  # the share of the scan that is done when the beam is lost, and when the worker is killed
-PROGRESS = 0.02  # the further share of the scan that shows that it goes on
+PROGRESS = 0.02  # the further share of the scan that shows that it continues
 FLATS, SCAN, SLICE = PHASES = ("Darks and flats", "Projections", "Reconstruct")
 RUN_FILES = ("darks", "flats", "scan", "slice")  # each in the name of one file of the run
 
@@ -225,7 +225,7 @@ def approve_focusing(night: Night, procedure_id: UUID) -> None:
     if not isinstance(outcome, ProposalOutcome) or outcome.status != "CarriedOut":
         raise StageError(f"the agent's conduct should be carried out; it came to {outcome}")
     night.say(f"{proposal.command_name} waits for a second person; it would record {', '.join(dict.fromkeys(events))}")
-    night.say(f"{scientist.name} approves, and the agent goes on")
+    night.say(f"{scientist.name} approves, and the agent continues")
 
 
 def fill_queue(night: Night) -> None:
@@ -279,7 +279,7 @@ def resume_run(night: Night) -> None:
     before = night.conduct_of(SCAN)
     sleep(1.0)
     if night.conduct_of(SCAN).step_index != before.step_index:
-        raise StageError("the scan goes on although its run is held")
+        raise StageError("the scan continues although its run is held")
     night.scientist.resume_run(night.run_id)
     night.wait_for_share("projections", night.phases[SCAN], KILLED_AT)
     night.say(f"resumed by {night.scientist.name}; the scan went on from {share_done(before):.0%} and is at {KILLED_AT:.0%}")
@@ -291,7 +291,7 @@ def kill_worker(night: Night) -> None:
     before = night.conduct_of(SCAN)
     night.wait_for_share("projections", night.phases[SCAN], share_done(before) + PROGRESS)
     if night.processes.worker == worker:
-        raise StageError("the scan goes on, but with the worker that was to be killed")
+        raise StageError("the scan continues, but with the worker that was to be killed")
     seconds = monotonic() - begun
     night.say(f"killed at step {before.step_index}; another worker was {PROGRESS:.0%} on {seconds:.1f} s later")
 
@@ -367,7 +367,7 @@ def change_sample(night: Night) -> None:
     night.say(f"its sample is mounted, and it began by itself within {monotonic() - begun:.1f} s")
     scientist.stop_run(run_id, reason="enough for tonight")
     queue = scientist.queues[night.queue_id]
-    night.wait_for_status(lambda: queue.get().status, "Held", "the queue goes on after a scan that was stopped")
+    night.wait_for_status(lambda: queue.get().status, "Held", "the queue continues after a scan that was stopped")
     night.say(f"{scientist.name} stops it, and the queue is Held: {queue.get().last_status_reason}")
 
 
@@ -397,7 +397,7 @@ STAGES: list[tuple[str, Callable[[Night], None]]] = [
     ("The tomography run takes darks, flats and projections", begin_run),
     ("The beam is lost, and the supervisor holds the run", lose_beam),
     ("The beam is back, and a person resumes the run", resume_run),
-    ("A worker is killed, and the conduct goes on", kill_worker),
+    ("A worker is killed, and the conduct continues", kill_worker),
     ("The run completes, and the slice shows the sample", complete_run),
     ("The files of the run are datasets, checked and related", follow_data),
     ("The debriefer writes down what happened", read_debrief),

@@ -15,7 +15,7 @@ from baton.application.telemetry import error_location
 log = structlog.get_logger()
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 4.0  # seconds before a restart, doubled each time
-CANCEL_AGAIN_SECONDS = 1.0  # after which a task that goes on is cancelled again: a library may lose a cancellation
+CANCEL_AGAIN_SECONDS = 1.0  # after which a task that continues is cancelled again: a library may lose a cancellation
 
 
 @dataclass

@@ -83,7 +83,7 @@ COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
         "conduct_procedure",
         {"work_id": "w"},
         202,
-        "conduct_procedure goes on and is not done yet; get_work with work_id w tells how it stands.",
+        "conduct_procedure continues and is not done yet; get_work with work_id w tells how it stands.",
     ),
     ("conduct_procedure", {"succeeded": True, "completed_count": 3}, 200, "The conduct succeeded: 3 parts completed."),
     (

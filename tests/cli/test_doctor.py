@@ -410,7 +410,7 @@ class TestConducts:
         assert self.report_line(doctor, database_url) == (
             "wrong",
             f"Nothing is heard of the conduct of {conduct} (silent for 75 s); see that a worker and Temporal run and it "
-            "goes on, or end it with truncate_procedure or abort_run.",
+            "continues, or end it with truncate_procedure or abort_run.",
         )
 
     def test_the_engine_tells_why_where_it_answers(

@@ -63,7 +63,7 @@ async def test_a_schedule_shows_when_it_fires_for_whom_and_its_verbs(office: Off
     assert re.search(r"fires next <b><time [^>]*>\d{4}-\d\d-\d\d 02:30:00</time></b>", shown), "on the facility's clock"
     assert re.search(r"then (\w{3} 02:30(, )?){4}", shown)
     assert "as <b>Ines Planner</b>" in shown
-    assert "skips while the last one goes on" in shown
+    assert "skips while the last one continues" in shown
     assert ">Darks</a>" in shown
     for verb in ("trigger", "hold", "retire"):
         assert f"/console/do/{verb}_schedule?schedule_id={schedule_id}" in shown

@@ -47,7 +47,7 @@ def command_sentence(operation: Operation, answer: Answer, status: int = DONE, *
         return one_line(f"{before}{_launched_sentence(answer)}")
     if status == ACCEPTED:
         work = answer.get("work_id")
-        return f"{before}{operation.name} goes on and is not done yet; get_work with work_id {work} tells how it stands."
+        return f"{before}{operation.name} continues and is not done yet; get_work with work_id {work} tells how it stands."
     return one_line(before + (_known_form(answer) or _done_sentence(operation, answer)) + _not_enforced(answer))
 
 

@@ -203,7 +203,7 @@ async def run_with_heartbeat(body: Coroutine[object, object, T], beat: Beat, fen
                     raise StoppedByRecord(signals.verdict)
                 fence.confirm(sent_at)
             elif fence.silence >= STOP_AFTER_SECONDS:
-                raise HeartbeatLost("The database could not be told that the step goes on, so it was stopped.")
+                raise HeartbeatLost("The database could not be told that the step continues, so it was stopped.")
     finally:
         fence.close()
         work.cancel()

@@ -86,7 +86,7 @@ def summary_of(reading: Reading) -> dict[str, str | list[int]]:
 
 
 def cut(text: str, what: str) -> str:
-    """Return a text of the control system as far as it may go, with a sign where it goes on."""
+    """Return a text of the control system as far as it may go, with a sign where it continues."""
     encoded, most = plain(text).encode(), MAX_TEXT_BYTES[what]
     return encoded.decode() if len(encoded) <= most else f"{encoded[: most - 3].decode(errors='ignore')}…"
 

@@ -94,7 +94,7 @@ class Firings(LongWork):
         )
 
     async def _follows(self, schedule: Schedule, due: DueFiring) -> bool:
-        """Return whether a schedule goes on with other versions than it was defined with: where that is wanted, and its
+        """Return whether a schedule continues with other versions than it was defined with: where that is wanted, and its
         author may still define recipes."""
         if schedule.on_change is not schedules.OnChange.FOLLOW:
             return False

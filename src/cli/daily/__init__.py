@@ -1,1 +1,1 @@
-"""Daily work at the command line: what goes on, starting and steering work, calling any operation, signing in."""
+"""Daily work at the command line: the overview, starting and steering work, calling any operation, signing in."""

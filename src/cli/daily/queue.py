@@ -189,7 +189,7 @@ def name_of(row: Any, member: str) -> Any:
 
 @service_command(app)
 def hold(session: ServiceSession, queue: QueueName, reason: Reason = None, dry_run: DryRunOption = False) -> None:
-    """Start no more items of a queue until somebody resumes it; the one under way goes on."""
+    """Start no more items of a queue until somebody resumes it; the one under way continues."""
     steer_queue(session, queue, "hold_queue", dry_run, reason=reason or f"held {BY_HAND}")
 
 

@@ -1,4 +1,4 @@
-"""`hold`, `resume`, `stop`, `abort` and `hold-everything`: what goes on is steered, by its name."""
+"""`hold`, `resume`, `stop`, `abort` and `hold-everything`: steering live work by its name."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ BY_HAND = "from the command line"  # the reason where none is given: nobody who 
 
 @service_command(app)
 def hold(session: ServiceSession, name: WorkName, reason: Reason = None, dry_run: DryRunOption = False) -> None:
-    """Hold a run or procedure at its next step; it goes on when somebody resumes it."""
+    """Hold a run or procedure at its next step; it continues when somebody resumes it."""
     work = find_work(session.client, name, ("Running",))
     steer(session, work, f"hold_{work.kind}", dry_run, reason=reason or f"held {BY_HAND}")
 

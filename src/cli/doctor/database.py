@@ -143,7 +143,7 @@ async def examine_processes(connection: Connection) -> CheckResult:
     if dropped := [f"{process.name} ({process.dropped_lines})" for process in processes if process.dropped_lines]:
         remedy = "see that the disk has room and that somebody reads their standard error"
         return warning(f"Log lines could not be written by {', '.join(dropped)}; {remedy}.")
-    return ok(f"{names}; every task goes on.")
+    return ok(f"{names}; every task continues.")
 
 
 async def remedy_for_unled(connection: Connection, task: str, kind: str = "worker") -> str:

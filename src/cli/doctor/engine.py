@@ -144,7 +144,7 @@ async def examine_conducts(connection: Connection, client: Client | None) -> Che
     limit = "see that one runs, because after CONDUCT_RESTART_LIMIT_SECONDS it is given up"
     remedies = [
         (untaken, f"No worker has taken up the conduct of {{}}; {limit}."),
-        (silent, f"Nothing is heard of the conduct of {{}}; see that a worker and Temporal run and it goes on, or {end}."),
+        (silent, f"Nothing is heard of the conduct of {{}}; see that a worker and Temporal run and it continues, or {end}."),
         (stalled, f"The conduct of {{}} fails to go on again and again; {MEND}, or {end}."),
         (await load_lost(connection), f"The engine does not know of the conduct of {{}} any more; {TAKE_UP}."),
     ]

@@ -22,9 +22,9 @@ from baton.domain.trust.visit import TERMINAL, ListVisits, Visit
 MOST_SCHEDULES, MOST_VISITS = 20, 30
 VISITS_AHEAD = timedelta(days=14)
 OVERLAPS = {
-    Overlap.SKIP: "skips while the last one goes on",
+    Overlap.SKIP: "skips while the last one continues",
     Overlap.BUFFER_ONE: "waits for the last one, at most once",
-    Overlap.ALLOW_ALL: "fires even while the last one goes on",
+    Overlap.ALLOW_ALL: "fires even while the last one continues",
 }
 
 calendar = page(

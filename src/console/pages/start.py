@@ -69,7 +69,7 @@ async def load_recipes(queries: PageQueries) -> Context:
 
 
 async def load_current(queries: PageQueries, listing: type[Query], cursor: str | None) -> Context:
-    """Load plans or recipes that may still be used, newest first, and where the list goes on."""
+    """Load plans or recipes that may still be used, newest first, and where the list continues."""
     items: list[Row] = []
     for _ in range(MOST_PAGES):
         answer = await queries.show(

@@ -18,8 +18,8 @@ SHARED = tuple(kind for kind in WaitingKind if kind is not WaitingKind.PROPOSAL)
 """The kinds that wait for everybody; proposals wait for those who may approve them."""
 SENTENCES = {
     WaitingKind.LOST_CONDUCT: "Nobody conducts it any more; look at the equipment, then take it up, or abort it.",
-    WaitingKind.HELD_RUN: "A run is held; it goes on when somebody resumes it.",
-    WaitingKind.HELD_PROCEDURE: "A procedure is held; it goes on when somebody resumes it.",
+    WaitingKind.HELD_RUN: "A run is held; it continues when somebody resumes it.",
+    WaitingKind.HELD_PROCEDURE: "A procedure is held; it continues when somebody resumes it.",
     WaitingKind.UNKNOWN_OUTCOME: "A step may or may not have been done; look at the hardware and say which.",
     WaitingKind.CLOSING_FAILED: "What should have led to a safe state was not done; look at the equipment and say so.",
     WaitingKind.FAILED_RUN: "A run failed; write a note about it, or say that you have looked at it.",

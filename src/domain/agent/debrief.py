@@ -160,7 +160,7 @@ class RegenerationAccepted(Value):
 
 
 class Debriefer(NamedTuple):
-    """The agent that is to write the debrief, the decision it goes on from, and whether its model can be asked."""
+    """The agent that is to write the debrief, the decision it continues from, and whether its model can be asked."""
 
     agent: Agent | None
     actor: Actor | None

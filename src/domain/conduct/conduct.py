@@ -122,7 +122,7 @@ def refuse_begun(procedure: Procedure) -> None:
         detail = f"The procedure is {procedure.status.value}; a conduct begins with a Defined or Running one."
         raise StartProcedure.Cannot(detail, reason=procedure.status.value.lower())
     if procedure.conduct_mode is not None:
-        detail = "The procedure was conducted and keeps those steps; hold it and take it up again, or register it anew."
+        detail = "The procedure was conducted and keeps those steps; hold it and take it up again, or register it again."
         raise StartProcedure.Cannot(detail, reason="pinned")
     if procedure.current_iteration_index is not None:
         raise StartProcedure.Cannot("An iteration is open; end it first.", reason="iteration_open")

@@ -107,7 +107,7 @@ def accept_request(conduct_id: UUID, procedure: Procedure) -> Answer:
     post="/{procedure_id}/hold", allowed=[RUNNING], attempts=3, accepted=RequestAccepted, work=WokenWork("conduct")
 )
 class HoldProcedure(JudgedVerb[Procedure, ConductProgress | None]):
-    """Pause the procedure; a live conduct finishes its step first. It goes on only when somebody resumes it."""
+    """Pause the procedure; a live conduct finishes its step first. It continues only when somebody resumes it."""
 
     reason: Annotated[str, procedure.text("hold_reason", 500, label="reason", personal=True)]
     decided_by_decision_id: UUID | None = None

@@ -55,7 +55,9 @@ class Estimate(AnswerForm):
     ] = None
     ends_at: Annotated[
         datetime | None,
-        Field(description="When it ends, if it goes on. Null before the start, while held or asked to, and while it waits."),
+        Field(
+            description="When it ends, if it continues. Null before the start, while held or asked to, and while it waits."
+        ),
     ] = None
     basis: Annotated[
         EstimateBasis,

@@ -1,5 +1,5 @@
 """The frames of a conduct's stream. Their ordinals are derived from what they describe (pass, list, step, begun or done),
-not counted: they are the same for all readers and all attempts at a step, and only grow while a conduct goes on."""
+not counted: they are the same for all readers and all attempts at a step, and only grow while a conduct continues."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

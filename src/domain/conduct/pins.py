@@ -269,7 +269,7 @@ def recorded_expansion(procedure: Procedure) -> Reads[Expansion]:
     record = records[-1]
     if record.expander_version != EXPANDER_VERSION:
         versions = f"version {record.expander_version}, this is {EXPANDER_VERSION}"
-        raise ProcedureExpanderVersionMismatchError(f"The procedure was expanded by {versions}; register it anew.")
+        raise ProcedureExpanderVersionMismatchError(f"The procedure was expanded by {versions}; register it again.")
     recipe = yield from require(Recipe, record.recipe_id)
     return (yield from run_in_thread(verified_expansion, version_of(recipe, record.recipe_version), record))
 
@@ -285,7 +285,7 @@ def verified_expansion(version: RecipeVersion, record: ProcedureRecipeExpanded) 
 def refuse_drift(name: str, found: str, kept: str) -> None:
     """Refuse a hash that differs from the recorded one."""
     if found != kept:
-        detail = f"The {name} do not hash to what was recorded; register the procedure anew and report this."
+        detail = f"The {name} do not hash to what was recorded; register the procedure again and report this."
         raise ProcedureExpansionDriftError(detail, reason=f"{name}_differ")
 
 

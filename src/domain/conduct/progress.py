@@ -1,4 +1,4 @@
-"""The progress of conducts: one row for each procedure or run, overwritten as its conduct goes on.
+"""The progress of conducts: one row for each procedure or run, overwritten as its conduct continues.
 These rows are no record: what was done is in the ledger, and the result is on the stream."""
 
 from dataclasses import dataclass, field, fields
@@ -99,7 +99,7 @@ class OpenedRunConduct(Submission):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress(Record):
-    """The position of a conduct and its heartbeat, overwritten as it goes on."""
+    """The position of a conduct and its heartbeat, overwritten as it continues."""
 
     conduct_id: UUID
     phase: str = ConductPhase.OPENED.value  # The phase in the life of a conduct; the phases of a run are something else.

@@ -91,7 +91,7 @@ def check_phases(run: Run, phases: Sequence[Procedure]) -> None:
             raise mismatch("not_a_phase", f"{phase.name} is no phase of this run; register it with the run.", phase)
     for phase in phases:
         if phase.status is not DEFINED:
-            detail = f"{phase.name} is {phase.status.value}; leave it out, or register it anew."
+            detail = f"{phase.name} is {phase.status.value}; leave it out, or register it again."
             raise mismatch("not_defined", detail, phase, status=phase.status.value)
 
 

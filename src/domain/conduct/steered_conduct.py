@@ -34,7 +34,7 @@ class ProcedureSteeringMismatchError(Unprocessable, context="operation"):
 
 
 class ProcedureSteeringDesignMismatchError(Unprocessable, context="operation"):
-    """A search that goes on keeps what it is for and where it looks."""
+    """A search that continues keeps what it is for and where it looks."""
 
 
 class SteeredConduct(Conduct):
@@ -127,7 +127,7 @@ class ConductUntilAdvisedFrom(SteeredConduct, JudgedVerb[Procedure, tuple[Openin
         kept = (yield from events_of(procedure.id, ProcedureSteeringDeclared))[-1]
         for name in ("objective", "objective_capture_name", "space"):
             if getattr(kept, name) != getattr(self, name):
-                detail = f"A search that goes on keeps its {name}; give the one it was declared with."
+                detail = f"A search that continues keeps its {name}; give the one it was declared with."
                 raise ProcedureSteeringDesignMismatchError(detail, reason=f"{name}_changed")
         yield from self.check_decider()
         outcomes = yield from events_of(procedure.id, procedures.ProcedureOutcomeRecorded)

@@ -39,7 +39,7 @@ class ResolveProcedureStep(JudgedVerb[Procedure, RecipeStep | None]):
     closing: Annotated[bool, Field(description="Always false: an unknown closing step does not hold a procedure.")] = False
     iteration_index: Annotated[Index, Field(description="The index of the pass, counted from 1; 0 outside passes.")] = 0
     outcome: StepVerdict
-    """Whether the step was done (it goes on behind it) or not_done (it is done again)."""
+    """Whether the step was done (it continues behind it) or not_done (it is done again)."""
     reason: Annotated[str, procedure.text("resolve_reason", 500, label="reason", personal=True)]
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[RecipeStep | None]:

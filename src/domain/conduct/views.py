@@ -258,7 +258,7 @@ class GetProcedureConduct(Query[ConductView]):
 
 @procedure.query(get="/{procedure_id}/conduct/stream", mcp=False)
 class StreamProcedureConduct(GetProcedureConduct):
-    """The latest conduct of a procedure as it goes on (server-sent events); resumable without loss or repeat.
+    """The latest conduct of a procedure as it continues (server-sent events); resumable without loss or repeat.
 
     Frames: `snapshot` (what `get_procedure_conduct` answers: first, again whenever the conduct waits, is asked for
     something or its worker falls silent, and every ten seconds to renew the estimate), `step`, `iteration`, and one of

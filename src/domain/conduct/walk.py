@@ -24,7 +24,7 @@ DONE, GONE, RUN_HELD = ConductVerdict.DONE, ConductVerdict.GONE, ConductVerdict.
 class Action(Enum):
     """What a conduct does next."""
 
-    TAKE_UP_SEARCH = auto()  # ask where a search goes on that has measured before
+    TAKE_UP_SEARCH = auto()  # ask where a search continues that has measured before
     START_PASS = auto()
     DO_STEPS = auto()  # the step at the cursor, or the stretch of steps that begins there
     COLLECT = auto()  # wait for what a step has only begun: a program, or a phase

@@ -501,7 +501,7 @@ class AdoptReceivedArtifact(JudgedVerb[ReceivedArtifact, AdoptionFacts]):
             raise self.cannot("not_a_person", "Only a person can vouch for a value of a peer; have one adopt it.")
         if isinstance(facts.check, FailedCheck):
             stage, cause = facts.check.stage, facts.check.reason
-            detail = f"The artifact does not pass the stage {stage} any more ({cause}); have the peer publish it anew."
+            detail = f"The artifact does not pass the stage {stage} any more ({cause}); have the peer publish it again."
             raise self.cannot("no_longer_verified", detail, stage=stage, cause=cause)
         revision = artifact.revision
         assert revision is not None, "what is Verified has its revision"

@@ -73,7 +73,7 @@ class StartQueueItem(ItemRecord, Verb[Queue]):
 
 class RefusalRecord(ItemRecord, JudgedVerb[Queue, HalfBegun | None]):
     """A refusal of an item. What an earlier release has begun of it is aborted in the same transaction; one whose conduct is
-    open after all, by another process, is left alone. What is begun meanwhile has it decided anew."""
+    open after all, by another process, is left alone. What is begun meanwhile has it decided again."""
 
     code: str
     detail: str

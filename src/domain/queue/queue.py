@@ -62,7 +62,7 @@ ACTIVE, HELD, RETIRED = QueueStatus
 
 
 class OnFailure(StrEnum):
-    """What an item that fails or is refused leads to: the queue is held, or it goes on with the next one."""
+    """What an item that fails or is refused leads to: the queue is held, or it continues with the next one."""
 
     HOLD = "hold"
     CONTINUE = "continue"
@@ -557,7 +557,7 @@ class ResumeQueue(Verb[Queue]):
 
 @queue.command(post="/{queue_id}/retire", allowed=[ACTIVE, HELD], attempts=ATTEMPTS, destructive=True)
 class RetireQueue(Verb[Queue]):
-    """Close the queue for good: what waits is removed, what is under way goes on."""
+    """Close the queue for good: what waits is removed, what is under way continues."""
 
     reason: Annotated[str, queue.text("retire_reason", 500, label="reason", personal=True)]
 

@@ -286,7 +286,7 @@ def evolve(run: Run, event: RunEvent) -> Run:
 
 @run.command(post="/{run_id}/hold", allowed=[RUNNING], records=RunHeld, attempts=3)
 class HoldRun(JudgedVerb[Run, Decision | None]):
-    """Pause the run; it goes on only when somebody resumes it."""
+    """Pause the run; it continues only when somebody resumes it."""
 
     reason: Annotated[str, run.text("hold_reason", 500, label="reason", personal=True)] | None = None
     decided_by_decision_id: UUID | None = None

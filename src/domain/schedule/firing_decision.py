@@ -60,7 +60,7 @@ def fires(schedule: Schedule, due: DueFiring) -> bool:
 
 def withdrawal(schedule: Schedule) -> Refusal:
     """Return the refusal of a firing that was begun before its schedule was held or retired."""
-    detail = f"The schedule was {schedule.status} before the firing had opened its conduct; nothing goes on of it."
+    detail = f"The schedule was {schedule.status} before the firing had opened its conduct; nothing continues of it."
     return schedules.ScheduleFiringWithdrawnError(detail)
 
 

@@ -47,7 +47,7 @@ ACTIVE, HELD, RETIRED = ScheduleStatus
 
 
 class Overlap(StrEnum):
-    """What happens when the last firing still goes on: nothing, one more after it, or both at once."""
+    """What happens when the last firing still continues: nothing, one more after it, or both at once."""
 
     SKIP = "Skip"
     BUFFER_ONE = "BufferOne"
@@ -242,7 +242,7 @@ class DefineSchedule(JudgedCreation[tuple[TargetSources, bool]]):
     catchup_window: Annotated[int, Field(strict=True, ge=10, le=2**31 - 1), Seconds] = 60
     jitter: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1), Seconds] = 0
     on_change: OnChange = OnChange.HOLD
-    """What a changed target does: it is held until confirmed (hold), or goes on (follow)."""
+    """What a changed target does: it is held until confirmed (hold), or continues (follow)."""
     target: Target
     """What to conduct: a recipe, or a run on a plan."""
 
@@ -275,7 +275,7 @@ def change_row(id: UUID, call: Call) -> Put:
 
 @schedule.command(post="/{schedule_id}/hold", allowed=[ACTIVE], attempts=3)
 class HoldSchedule(Verb[Schedule]):
-    """Fire no more until somebody resumes; a firing that goes on is not touched."""
+    """Fire no more until somebody resumes; a firing that continues is not touched."""
 
     reason: Annotated[str, schedule.text("hold_reason", 500, label="reason", personal=True)]
 
@@ -307,7 +307,7 @@ class ResumeSchedule(JudgedVerb[Schedule, TargetSources]):
 
 @schedule.command(post="/{schedule_id}/trigger", allowed=[ACTIVE, HELD], records=ScheduleTriggered)
 class TriggerSchedule(Verb[Schedule]):
-    """Fire once now, beside the calendar and whatever still goes on; it is authorized as the schedule always is."""
+    """Fire once now, beside the calendar and whatever still continues; it is authorized as the schedule always is."""
 
 
 @schedule.command(post="/{schedule_id}/retire", allowed=[ACTIVE, HELD], destructive=True)

@@ -56,7 +56,7 @@ class ScheduleView(Value):
     target: Target
     """What is conducted: a recipe, or a run on a plan."""
     on_change: schedules.OnChange
-    """What a changed target does: it is held until confirmed (hold), or goes on (follow)."""
+    """What a changed target does: it is held until confirmed (hold), or continues (follow)."""
     versions: tuple[TemplateVersion, ...]
     """The versions of what its target names, when it was defined or confirmed."""
     changes: tuple[TemplateChange, ...]

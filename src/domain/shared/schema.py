@@ -257,7 +257,7 @@ def violations_of(schema: Schema, values: Mapping[str, Any]) -> Iterator[SchemaV
         reason, saying = VIOLATIONS[keyword]
         if keyword == "pattern" and (why := unmatchable(str(error.validator_value))) is not None:
             reason = "pattern_needs_backtracking"
-            saying = f"cannot be judged, since its pattern {why}; declare the schema anew without that"
+            saying = f"cannot be judged, since its pattern {why}; declare the schema again without that"
         unit = level.get("unit", {}).get("code", "") if keyword in ("minimum", "maximum") else ""
         limit = f"{json.dumps(error.validator_value, ensure_ascii=False)} {unit}".strip()
         for keys in _offending_keys(error, level) or ((),):

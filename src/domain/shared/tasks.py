@@ -1,5 +1,5 @@
 """Tasks: long work of one piece, kept as a row from the request to its answer. A command begins one with `begin_task`; the
-worker carries it out, and a repeated attempt goes on where the row and the streams say that the first one came to."""
+worker carries it out, and a repeated attempt continues where the row and the streams say that the first one came to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

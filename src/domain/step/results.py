@@ -201,7 +201,7 @@ class PlacedStep(Value):
 class StepVerdict(StrEnum):
     """What a person says about a step whose outcome is unknown."""
 
-    DONE = "done"  # The procedure goes on behind the step.
+    DONE = "done"  # The procedure continues behind the step.
     NOT_DONE = "not_done"  # The step is done again.
 
 

@@ -78,7 +78,7 @@ class ArmedWork(AnswerForm):
 
 
 class HeldEverything(AnswerForm):
-    """Everything in scope that was live or could start by itself: what was asked to hold, and what goes on.
+    """Everything in scope that was live or could start by itself: the work asked to hold, and the work that continues.
 
     A conduct finishes its step first. `message` says it in a sentence.
     """
@@ -230,7 +230,7 @@ def answer_of(facts: HoldFacts) -> HeldEverything:
 
 
 def message_of(held: Sequence[HeldWork], going_on: Sequence[UnheldWork], armed: Sequence[ArmedWork]) -> str:
-    """Return in a sentence what was held, what goes on, and what can still start by itself."""
+    """Return in a sentence what was held, what is still going on, and what can still start by itself."""
     if not held and not going_on and not armed:
         return "Nothing was live and nothing could start by itself, so nothing had to be held."
     asked, before = (count_kinds(one.kind for one in held if one.already is already) for already in (False, True))

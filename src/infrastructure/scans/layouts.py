@@ -37,7 +37,7 @@ def require_usable(name: str, read: Callable[[], T], reason: str = "unrecognized
     try:
         return read()
     except UnusableError as fault:
-        raise ScanFaultError(reason, f"{name} {fault}; write the file anew.") from None
+        raise ScanFaultError(reason, f"{name} {fault}; write the file again.") from None
 
 
 def _data_exchange(file: Hdf5File, projections: int) -> dict[str, object]:
@@ -92,7 +92,7 @@ def _nxtomo(file: Hdf5File) -> dict[str, object]:
         raise ScanFaultError("unrecognized", "instrument/detector/data is missing from the NXtomo entry; write it first.")
     keys = require_usable("instrument/detector/image_key", partial(file.numbers, "instrument/detector/image_key", entry))
     if keys is None or len(keys) != frames:
-        detail = "instrument/detector/image_key is missing, or is not one key for each frame; write the file anew."
+        detail = "instrument/detector/image_key is missing, or is not one key for each frame; write the file again."
         raise ScanFaultError("unrecognized", detail)
     if not numpy.isin(keys, range(len(IMAGE_KINDS))).all():
         raise ScanFaultError(

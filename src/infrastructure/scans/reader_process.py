@@ -92,7 +92,7 @@ class ReaderProcess(ConfinedReader):
                 f"It takes longer than {self._seconds} s to read (SCAN_READER_SECONDS); look at what it holds."
             )
         if not answer.endswith(b"\n"):
-            raise _unreadable("The HDF5 library fails on it; look at it with h5dump, and write it anew.")
+            raise _unreadable("The HDF5 library fails on it; look at it with h5dump, and write it again.")
         try:
             report = ScanReport.model_validate_json(answer)
         except ValidationError:

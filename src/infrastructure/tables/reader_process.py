@@ -117,7 +117,7 @@ def judge_answer(name: str, answer: bytes) -> Table:
         report = TableReport.model_validate_json(answer)
         table = None if report.table is None else table_of_form(name, report.table)
     if table is None or report.faults:
-        raise SpreadsheetError(name, report.faults or ["cannot be read; save it anew."], more=max(report.more, 0))
+        raise SpreadsheetError(name, report.faults or ["cannot be read; save it again."], more=max(report.more, 0))
     return table
 
 

@@ -176,7 +176,7 @@ def remarks(operation: Operation) -> Iterator[str]:
     if operation.destructive:
         yield "MCP marks it destructive."
     if operation.opens_work:
-        yield "It opens long work, and answers 202 while that goes on."
+        yield "It opens long work, and answers 202 while that continues."
     elif operation.accepted is not None:
         yield "It answers 202 where what it asks for is still to come."
 

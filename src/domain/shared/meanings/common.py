@@ -77,7 +77,7 @@ MEANINGS = {
     "value": "The value itself.",
     "version": "Its version, as a number or a text.",
     "version_tag": "The label of this version, such as 2026-Q2.",
-    "wait": "Seconds to wait for the result; when they are over, the work goes on and is answered by its id.",
+    "wait": "Seconds to wait for the result; when they are over, the work continues and is answered by its id.",
     "work_id": "The id of the long work, for get_work.",
     "List*.code": "Only those with exactly this code.",
     "List*.context": "Only those about this.",
