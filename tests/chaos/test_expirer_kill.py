@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from signal import SIGKILL
 
 from baton.application.ports import Job
 from baton.application.settings import Settings
@@ -41,6 +42,7 @@ async def test_the_owed_decision_is_written_once(database_url: str, temporal: Em
                 return not doomed.is_alive()
 
             await until(has_died, within=60)
+        assert doomed.exitcode == -SIGKILL
         assert await facility.has_status(f"/clearances/{clearance}", "Expired")
         assert await facility.decisions(0, context="ClearanceExpiry") == []
         await facility.start_worker()

@@ -103,7 +103,7 @@ class RuntimeDeployment:
         self._routes = tuple(one.model_copy(update={"read_only": one.read_only or not writable}) for one in routes)
         peers = settings.federation_peers.items()
         self._peer_addresses = {code: peer.address for code, peer in peers if peer.address is not None}
-        self._own_ids_at_peers = {code: peer.facility_id for code, peer in peers if peer.facility_id is not None}
+        self.own_ids_at_peers = {code: peer.facility_id for code, peer in peers if peer.facility_id is not None}
         self._peer_accounts = {id: code for code, peer in peers for id in peer.accounts}
         self._facility_name: str | None = None
 
@@ -141,7 +141,7 @@ class RuntimeDeployment:
             seal_signatures_required=settings.seal_signatures_required,
             catalogues=frozenset(catalogue.name for catalogue in runtime.catalogues),
             peer_addresses=self._peer_addresses,
-            own_ids_at_peers=self._own_ids_at_peers,
+            own_ids_at_peers=self.own_ids_at_peers,
             peer_accounts=self._peer_accounts,
             unit_policy=settings.unit_policy,
             control_routes=self._routes,

@@ -47,7 +47,8 @@ class FollowingAgent:
         """Call a tool; return what it answered, and whether it was done. Ids in the answer are remembered by their name."""
         self.calls.append(tool)
         answer = await self._client.call_tool(tool, arguments)
-        body: dict[str, Any] = json.loads(answer.content[0].text.split("\n")[2])  # type: ignore[union-attr]
+        told = answer.content[0].text  # type: ignore[union-attr]
+        body: dict[str, Any] = next(json.loads(line) for line in told.splitlines() if line.startswith("{"))
         if answer.is_error:
             self.refused.append(f"{tool}: {body['detail']}")
             return body, False

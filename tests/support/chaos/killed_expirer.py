@@ -6,6 +6,7 @@ import signal
 from typing import Any
 
 from baton.application.agents.agent_client import AgentClient
+from baton.application.agents.rule_agents import Expirer
 from baton.application.ports import CommandResult
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
@@ -29,7 +30,7 @@ class KilledClient(AgentClient):
 async def work() -> None:
     settings = Settings()
     async with Runtime(settings) as runtime, open_control(settings) as control:
-        runtime.agents.expirer.client = KilledClient(runtime.agents.expirer.client.commands)
+        runtime.works.of(Expirer).client = KilledClient(runtime.commands)
         async with open_conduct_engine(runtime, control) as wired, build_worker(await connect(settings), runtime, wired):
             await asyncio.Event().wait()
 

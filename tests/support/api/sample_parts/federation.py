@@ -11,7 +11,7 @@ from baton.domain.federation.publication import CalibrationPublication, Publicat
 from baton.domain.federation.received_artifact import ArtifactReference, RecordReception, artifact_id_of
 from baton.domain.shared.writes import Put
 from baton.infrastructure.wall_clock import clock, new_id
-from tests.support.domain.artifacts import KEY, forged_artifact, public_material
+from tests.support.domain.artifacts import KEY, addressee, forged_artifact, public_material
 from tests.support.domain.peers import INBOUND, grant
 from tests.support.service import Api
 
@@ -48,6 +48,7 @@ async def open_inbound_permit(api: Api, facility_id: str, audience: str, materia
 async def receive_artifact(api: Api, facility_id: str, key: Ed25519PrivateKey = KEY) -> str:
     """Record what a site published, as the worker does; signed with another key than the site's, it is rejected."""
     code = (await api.get(f"/federation/facilities/{facility_id}")).json()["code"]
+    api.runtime.deployment.own_ids_at_peers[code] = addressee()  # as FEDERATION_PEERS would have it
     source = {"facility_id": facility_id, "code": code}
     document = forged_artifact(key, terms={"receipt_id": str(new_id()), "source_facility": source})
     artifact = json.loads(document)
