@@ -18,6 +18,7 @@ import httpx
 from baton.domain.data.attestation import NO_VERIFIER, VERIFIERS, ByteReading
 from baton.domain.data.values import scheme_of
 from baton.infrastructure.data_files import DataFiles, FileUnreachableError
+from baton.infrastructure.tls import trusted_certificates
 
 BLOCK = 1024 * 1024  # bytes that are held in memory of one reading
 AT_ONCE = 8  # readings at a time; others wait their turn, which does not count against their budget
@@ -48,7 +49,7 @@ class ByteSources:
     def _http(self) -> httpx.AsyncClient:
         """A client that sends nothing of ours: no proxy, no password, no cookie."""
         return httpx.AsyncClient(
-            verify=httpx.create_ssl_context(),
+            verify=trusted_certificates(),
             trust_env=False,
             follow_redirects=False,
             timeout=SILENCE_SECONDS,

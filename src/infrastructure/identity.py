@@ -23,6 +23,7 @@ from baton.application.ports import Clock
 from baton.domain.access.identity_provider import ProviderFacts
 from baton.domain.kernel import NIL
 from baton.domain.shared.text import UNSTORABLE
+from baton.infrastructure.tls import trusted_certificates
 
 log = structlog.get_logger()
 
@@ -45,7 +46,12 @@ class ProviderClient:
     @cached_property
     def _http(self) -> httpx.AsyncClient:
         """Open the client when a provider is first asked: it reads all certificates, and many services have no provider."""
-        return httpx.AsyncClient(timeout=self._timeouts, headers={"Accept": "application/json"}, follow_redirects=False)
+        return httpx.AsyncClient(
+            verify=trusted_certificates(),
+            timeout=self._timeouts,
+            headers={"Accept": "application/json"},
+            follow_redirects=False,
+        )
 
     async def aclose(self) -> None:
         if "_http" in vars(self):

@@ -16,6 +16,7 @@ from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
 from baton.domain.shared.text import shorten
 from baton.infrastructure.plugins import MINTERS
+from baton.infrastructure.tls import trusted_certificates
 
 DEADLINE = 15.0  # seconds for a whole answer: a registry that sends single bytes passes every other time limit
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -39,7 +40,9 @@ class DataCiteMinter:
     def _http(self) -> httpx.AsyncClient:
         """Open the client when something is first minted: it reads all certificates."""
         accept = {"Accept": JSON_API}
-        return httpx.AsyncClient(auth=self._account, headers=accept, timeout=self._deadline, follow_redirects=False)
+        return httpx.AsyncClient(
+            verify=trusted_certificates(), auth=self._account, headers=accept, timeout=self._deadline, follow_redirects=False
+        )
 
     async def aclose(self) -> None:
         if "_http" in vars(self):

@@ -13,6 +13,7 @@ from baton.domain.federation.artifact_check import MAX_ARTIFACT_BYTES, signed_co
 from baton.domain.federation.publication import bytes_hash
 from baton.domain.federation.published_artifact import ARTIFACTS
 from baton.domain.federation.received_artifact import ArtifactFetchError
+from baton.infrastructure.tls import trusted_certificates
 
 DEADLINE = 20.0  # seconds for a whole answer: a peer that sends single bytes passes every other time limit
 LATER = "nothing was recorded, repeat the request later"
@@ -28,7 +29,7 @@ class HttpPeerClient:
     @cached_property
     def _http(self) -> httpx.AsyncClient:
         """Open the client when something is first fetched: it reads all certificates."""
-        return httpx.AsyncClient(timeout=self._deadline, follow_redirects=False)
+        return httpx.AsyncClient(verify=trusted_certificates(), timeout=self._deadline, follow_redirects=False)
 
     async def aclose(self) -> None:
         if "_http" in vars(self):

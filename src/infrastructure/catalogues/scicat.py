@@ -18,6 +18,7 @@ from baton.domain.data.dataset import DatasetStatus
 from baton.domain.kernel import instant
 from baton.domain.shared.deployment import CatalogueName
 from baton.domain.shared.text import shorten
+from baton.infrastructure.tls import trusted_certificates
 
 DEADLINE = 15.0  # seconds for a whole answer
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -45,7 +46,9 @@ class SciCat:
     def _http(self) -> httpx.AsyncClient:
         """Open the client when something is first entered: it reads all certificates."""
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
-        return httpx.AsyncClient(headers=headers, timeout=self._deadline, follow_redirects=False)
+        return httpx.AsyncClient(
+            verify=trusted_certificates(), headers=headers, timeout=self._deadline, follow_redirects=False
+        )
 
     async def aclose(self) -> None:
         if "_http" in vars(self):

@@ -14,6 +14,7 @@ from baton.application.settings import MODEL_SETTINGS, Settings
 from baton.domain.agent.language_model import SETTING, ModelRef
 from baton.domain.shared.text import UNWRITABLE
 from baton.infrastructure.llm.offline import OfflineModel
+from baton.infrastructure.tls import trusted_certificates
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 HTTP_TIMEOUT = httpx.Timeout(None, connect=10)  # the whole call has its own time limit
@@ -314,5 +315,7 @@ class ConfiguredModels:
     def _client(self) -> httpx.AsyncClient:
         """Return the pool of connections, made when the first adapter needs it: that takes a while."""
         if self._http is None:
-            self._http = httpx.AsyncClient(headers={"Accept": "application/json"}, follow_redirects=False)
+            self._http = httpx.AsyncClient(
+                verify=trusted_certificates(), headers={"Accept": "application/json"}, follow_redirects=False
+            )
         return self._http
