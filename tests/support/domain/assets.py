@@ -1,5 +1,6 @@
 """Verbs to arrange assets with: a facility's tree, families, models, mounts and fixtures."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, TypeVar
 from uuid import UUID
@@ -40,6 +41,8 @@ def facility_world() -> World:
         deciders=offered_deciders(()),
         monitored_enclosures=frozenset(),
         monitored_supplies=frozenset(),
+        enclosure_observation_ttl=timedelta(seconds=120),
+        monitored_permit_ttl=timedelta(seconds=10),
         compute_programs=frozenset(PROGRAMS),
         control_routes=(),
     )
