@@ -84,6 +84,8 @@ class Dataset(State):
     """Whether results may rest on it: not yet (Trial), yes (Production), no longer (Retracted)."""
     external_id: str | None = None
     external_id_scheme: str | None = None
+    external_id_draft: bool = False
+    """Whether the identifier is only reserved, so that nobody finds it yet."""
 
 
 dataset = Aggregate(Dataset, "/datasets", context="data")
@@ -129,12 +131,13 @@ class DatasetDiscarded(Event, of=dataset, leads_to=DISCARDED):
     discarded_by: UUID
 
 
-class DatasetExternalIdAssigned(Event, of=dataset):
-    """The dataset got the identifier that a registry gave it, which it keeps for good."""
+class DatasetExternalIdAssigned(Event, of=dataset, version=2, upcasters={1: dict}):
+    """The dataset got the identifier that a registry gave it, which it keeps for good; a draft is found by nobody yet."""
 
     external_id: str
     external_id_scheme: str
     assigned_by: UUID
+    draft: bool = False
 
 
 @dataset.evolve
@@ -145,7 +148,8 @@ def evolve(dataset: Dataset, event: DatasetPromoted | DatasetDemoted | DatasetEx
         case DatasetDemoted():
             return copy_with(dataset, intent=RETRACTED)
         case DatasetExternalIdAssigned():
-            return copy_with(dataset, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
+            named = copy_with(dataset, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
+            return copy_with(named, external_id_draft=event.draft)
         case _:
             assert_never(event)
 
@@ -442,7 +446,8 @@ class AssignDatasetExternalId(Verb[Dataset]):
 
     def decide(self, dataset: Dataset, call: Call) -> Outcome:
         kept = checked_external_id(self.external_id, self.external_id_scheme, InvalidDatasetExternalIdError)
-        return [DatasetExternalIdAssigned(**kept, assigned_by=call.principal_id)]
+        id, scheme = kept["external_id"], kept["external_id_scheme"]
+        return [DatasetExternalIdAssigned(external_id=id, external_id_scheme=scheme, assigned_by=call.principal_id)]
 
 
 GetDataset = dataset.get(hidden=["created_at"])

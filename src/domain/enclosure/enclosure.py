@@ -187,7 +187,7 @@ class RegisterEnclosure(JudgedCreation[Deployment]):
         taken = enclosure.AlreadyExists(detail, reason="name_taken", facts=dict(self))
         registered = EnclosureRegistered(**dict(self), registered_by=call.principal_id)
         monitored = is_monitored(self, deployment)
-        remark = None if monitored else f"{unwatched(self.name)}."
+        remark = None if monitored else f"{unwatched_sentence(self.name)}."
         answer = RegisteredEnclosure(enclosure_id=call.new_id, monitored=monitored, remark=remark)
         return [registered, Claim(NAMES, enclosure_key(self), rival=taken), Answer(answer.model_dump(mode="json"))]
 
@@ -202,7 +202,7 @@ def is_monitored(named: RegisterEnclosure | Enclosure, deployment: Deployment) -
     return enclosure_key(named) in deployment.monitored_enclosures
 
 
-def unwatched(names: str) -> str:
+def unwatched_sentence(names: str) -> str:
     """Return the sentence, without its full stop, about enclosures that nobody watches and about who can change that."""
     cause = f"Only an enclosure's monitor reports its permit, and none is configured for {names}"
     return f"{cause}; have an administrator add it to MONITORED_ENCLOSURES"
@@ -376,7 +376,7 @@ def enclosure_finding(
     if retired:
         advice = "relocate the assets in one that is not in service"
     elif alone:
-        advice = unwatched(", ".join(alone))
+        advice = unwatched_sentence(", ".join(alone))
         advice = advice[0].lower() + advice[1:]
     else:
         advice = "have each secured, and its monitor will report it"
@@ -419,7 +419,7 @@ def watch_remark(
 ) -> str | None:
     """Return the remark on an enclosure in service that nobody watches, or None."""
     alone = enclosure.lifecycle is EnclosureLifecycle.ACTIVE and not is_watched(enclosure, contact, now, deployment)
-    return f"{unwatched(enclosure.name)}." if alone else None
+    return f"{unwatched_sentence(enclosure.name)}." if alone else None
 
 
 def permit_lifetime(enclosure: Enclosure, deployment: Deployment) -> timedelta:

@@ -312,6 +312,7 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "publish_calibration_revision": (permit_publication, "activate_permit"),
     "promote_dataset": (register_dataset,),
     "demote_dataset": (register_dataset, "promote_dataset"),
+    "mint_dataset_external_id": (register_dataset, "promote_dataset"),
     "register_distribution": (register_dataset,),
     "seal_edition": (register_edition,),
     "add_dataset_to_edition": (register_edition,),

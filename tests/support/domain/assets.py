@@ -34,7 +34,8 @@ def facility_world() -> World:
     world.ports["deployment"] = SimpleNamespace(
         **LENIENT,
         base_url="https://baton.example",
-        landing_page_template=None,
+        landing_page_templates={},
+        drafts_minted=True,
         publisher="Lumen Light Source",
         minted_schemes=frozenset(ExternalIdScheme),
         self_facility_code=LUMEN,
