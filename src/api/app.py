@@ -16,6 +16,7 @@ from baton.api.authentication import Authentication
 from baton.api.documentation import documentation_routes
 from baton.api.edge import LateRoutes, OperationRoutes, make_application
 from baton.api.http import Endpoint
+from baton.api.landing_pages import landing_pages
 from baton.api.mcp.entrance import McpEntrance
 from baton.api.metrics import observe_processes
 from baton.api.refusal_catalogue import refusal_page
@@ -125,12 +126,14 @@ def create_app(
 
 
 def service_routes(host: ServiceHost, authentication: Authentication) -> APIRouter:
-    """Return the routes of the service itself, which need no principal."""
+    """Return the routes of the service itself, which need no principal; that of landing pages asks for one by itself."""
     router = APIRouter()
     router.add_api_route("/health", health, name="health")
     router.add_api_route("/readyz", readiness(host), name="readyz")
     router.add_api_route("/metrics", metrics(host), name="metrics")
     router.add_api_route("/refusals/{code}", refusal_page, name="refusals")
+    pages = landing_pages(host.service, authentication, host.settings.public_landing_pages)
+    router.add_api_route("/landing/{kind}/{id}", pages, name="landing_page")
     router.add_api_route(METADATA_PATH, authentication.metadata(""), name="protected_resource")
     router.add_api_route(f"{METADATA_PATH}/mcp", authentication.metadata("/mcp"), name="protected_resource_mcp")
     return router

@@ -22,6 +22,9 @@ FORM, FILE_FORM = b"application/x-www-form-urlencoded", b"multipart/form-data"
 PAGES = "/console"
 """The path of the service's own pages: they send forms, each with a token that no other page knows."""
 
+LANDING = "/landing/"
+"""Where the pages are that identifiers lead to, from wherever they are cited."""
+
 
 class ForeignRequestError(Forbidden):
     """The request came under a foreign host name or from a page of another origin; without required tokens only this
@@ -115,7 +118,9 @@ def opens_page(scope: Scope) -> bool:
     headers = headers_of(scope)
     marks = headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")
     return (
-        scope["method"] == "GET" and marks == (b"navigate", b"document") and (scope["path"] == "/" or is_page(scope["path"]))
+        scope["method"] == "GET"
+        and marks == (b"navigate", b"document")
+        and (scope["path"] == "/" or is_page(scope["path"]) or scope["path"].startswith(LANDING))
     )
 
 

@@ -43,6 +43,7 @@ ADVICE = {
     405: "Use a method that the Allow header lists.",
     408: "Send the request again, without pauses.",
     409: "Read the record again and do first what the detail asks for; then repeat the request.",
+    410: "Cite what took its place, where there is something; the page for people says when and why it was withdrawn.",
     413: "Send less, or in parts.",
     415: "Send the body as application/json, and say so in Content-Type.",
     429: "Wait until some of what you have open is decided about, or take it back.",

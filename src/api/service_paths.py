@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from baton.domain.shared.citation import DATACITE_JSON
+
 SERVICE_TAG = {"service": "The service itself: whether it is well, its metrics, its MCP endpoint, and what refusals mean."}
 JSON_OBJECT = {"application/json": {"schema": {"type": "object", "additionalProperties": True}}}
+RECORDS = ("application/json", "application/ld+json", DATACITE_JSON)
 
 
 def _entry(name: str, summary: str, **more: object) -> dict[str, Any]:
@@ -64,6 +67,34 @@ SERVICE_PATHS: dict[str, dict[str, Any]] = {
             responses={
                 "200": _answer("What it means.", {**JSON_OBJECT, "text/html": {"schema": {"type": "string"}}}),
                 "404": {"$ref": "#/components/responses/NotFound"},
+            },
+        )
+    },
+    "/landing/{kind}/{id}": {
+        "get": _entry(
+            "get_landing_page",
+            "Show what was registered of a thing: the page that its persistent identifier leads to.",
+            parameters=[
+                {
+                    "name": name,
+                    "in": "path",
+                    "required": True,
+                    "description": description,
+                    "schema": {"type": "string"},
+                    "example": example,
+                }
+                for name, description, example in (
+                    ("kind", "assets, datasets, editions, fixtures or subjects.", "editions"),
+                    ("id", "The id of the thing.", "01a1e82f-051a-70eb-bdf7-4664f51de950"),
+                )
+            ],
+            responses={
+                "200": _answer(
+                    "What was registered.",
+                    {"text/html": {"schema": {"type": "string"}}, **dict.fromkeys(RECORDS, JSON_OBJECT["application/json"])},
+                ),
+                "404": {"$ref": "#/components/responses/NotFound"},
+                "410": _answer("It was withdrawn: when, and why.", JSON_OBJECT),
             },
         )
     },

@@ -104,11 +104,12 @@ def _minter_guards(settings: Settings) -> Iterator[str]:
         yield f"PID_MINTER=datacite registers as a repository of DataCite; set {', '.join(missing)}."
     if settings.production and not is_absolute_url(settings.datacite_address, ("https",)):
         yield f"DATACITE_ADDRESS sends a password without https, which APP_ENV={settings.app_env} refuses; use https."
-    template = settings.landing_page_template
-    if template is not None and not is_absolute_url(template, ("http", "https")):
-        yield "LANDING_PAGE_TEMPLATE is no absolute URL, so identifiers would lead nowhere; begin it with https://."
-    if template is None and settings.public_base_url is None:
-        remedy = "set LANDING_PAGE_TEMPLATE to the address of an asset's page, with {asset_id}, or PUBLIC_BASE_URL"
+    templates = settings.address_templates
+    if not all(is_absolute_url(template, ("http", "https")) for template in templates.values()):
+        name = "LANDING_PAGE_TEMPLATES has an address that" if settings.landing_page_templates else "LANDING_PAGE_TEMPLATE"
+        yield f"{name} is no absolute URL, so identifiers would lead nowhere; begin it with https://."
+    if not templates and settings.public_base_url is None:
+        remedy = "set PUBLIC_BASE_URL, or LANDING_PAGE_TEMPLATES to the addresses of your own pages"
         yield f"PID_MINTER=datacite registers identifiers that would lead nowhere; {remedy}."
 
 

@@ -117,6 +117,7 @@ class DatasetRegistrations(TaskWork):
                 subject_id=run.subject_id,
                 derived_from=rules.parents_of(file, others),
                 used_calibration_ids=run.pinned_calibration_ids,
+                allow_duplicate=True,
             )
             await self._create(Dataset, dataset_id, command, caller)
         copy = RegisterDistribution(

@@ -389,7 +389,8 @@ class Minter(Protocol):
 
     async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
         """Issue the identifier with this suffix, or find the one we issued before; its metadata is then as given. Raise
-        ExternalIdMintError, and ExternalIdMintingNotConfiguredError where the metadata name no landing page."""
+        ExternalIdMintError, and ExternalIdMintingNotConfiguredError where the metadata name no landing page. One whose
+        attribute `drafts` is true is also asked for metadata that are not `findable`, and only reserves the identifier."""
 
     async def tombstone(self, scheme: ExternalIdScheme, value: str, reason: str) -> None:
         """Remove an identifier from the registry's catalog, once; it keeps its page. Raise ExternalIdMintError."""

@@ -11,15 +11,8 @@ from baton.application.long_work import TaskWork
 from baton.application.ports import ScanFile, ScanFiles
 from baton.application.unit_of_work import load_state, require_state
 from baton.domain.data.acquisition import Acquisition
-from baton.domain.data.dataset import Dataset
-from baton.domain.data.scan import (
-    SCAN_INGEST,
-    DatasetAlreadyIngestedError,
-    GivenScan,
-    IngestScan,
-    RecordScan,
-    time_of_capture,
-)
+from baton.domain.data.dataset import Dataset, first_with_bytes
+from baton.domain.data.scan import SCAN_INGEST, GivenScan, IngestScan, RecordScan, time_of_capture
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.tasks import Task
 
@@ -43,7 +36,10 @@ class ScanIngests(TaskWork):
         if not await self._is_recorded(task):
             await self._record(task, await self._read(task))
         acquisition = await require_state(self.commands.store, Acquisition, UUID(task.ids["acquisition_id"]))
-        return {**task.ids, "unchecked": acquisition.evidence.get("unchecked", [])}
+        dataset = await require_state(self.commands.store, Dataset, acquisition.dataset_id)
+        first_id = await self.commands.read(first_with_bytes(dataset.checksum.value), self.caller_of(task))
+        duplicate_of = None if first_id in (None, dataset.id) else str(first_id)
+        return {**task.ids, "unchecked": acquisition.evidence.get("unchecked", []), "duplicate_of": duplicate_of}
 
     async def _read(self, task: Task) -> RecordScan:
         """Read what the file says and its digest, and return the command that records it."""
@@ -71,13 +67,7 @@ class ScanIngests(TaskWork):
         """Record the scan as its caller; one that a simultaneous attempt recorded is recorded."""
         dataset_id = UUID(task.ids["dataset_id"])
         try:
-            try:
-                await execute_with_retry(self.commands, command, self.caller_of(task), new_id=dataset_id)
-            except DatasetAlreadyIngestedError as rival:
-                if rival.facts is not None or await self._is_recorded(task):
-                    raise
-                # The rival was first by a moment; decided again, the refusal names it.
-                await execute_with_retry(self.commands, command, self.caller_of(task), new_id=dataset_id)
+            await execute_with_retry(self.commands, command, self.caller_of(task), new_id=dataset_id)
         except Refusal:
             if not await self._is_recorded(task):
                 raise

@@ -16,6 +16,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from baton.application import plant
 from baton.application.identity import IdentityProvider, is_absolute_url
 from baton.domain.safety.clearance_template import SEEDED_TITLES
+from baton.domain.shared.citation import LandingKind, PublicPages
 from baton.domain.shared.units import UnitPolicy
 from baton.domain.steering.steering import DecideSubstrate
 
@@ -178,7 +179,13 @@ class Settings(BaseSettings):
     facility_publisher: Annotated[str, Field(min_length=1)] | None = None
     """The publisher named on minted identifiers; unset, the own facility's display name."""
     landing_page_template: Annotated[str, Field(pattern=r"\{asset_id\}")] | None = None
-    """Where the identifier of an asset leads, with `{asset_id}`; unset, to /assets/ under PUBLIC_BASE_URL."""
+    """Where the identifier of an asset leads, with `{asset_id}`: a page of your own."""
+    landing_page_templates: dict[LandingKind, Annotated[str, Field(pattern=r"\{id\}")]] = {}
+    """Where identifiers lead instead of to /landing/ under PUBLIC_BASE_URL, by assets, datasets, editions, fixtures or
+    subjects, with `{id}`."""
+    public_landing_pages: frozenset[PublicPages] = frozenset({LandingKind.EDITIONS, "minted"})
+    """The pages under /landing/ that need no token, as a JSON list: of assets, datasets, editions, fixtures, subjects, and
+    minted for whatever has a persistent identifier."""
     enclosure_observation_ttl_seconds: Annotated[int, Field(ge=1, le=86400)] = 120
     """After this long without an observation an enclosure counts as Unknown, whatever was observed last."""
     monitored_permit_ttl_seconds: Annotated[int, Field(ge=1, le=86400)] = 10
@@ -321,6 +328,13 @@ class Settings(BaseSettings):
     def production(self) -> bool:
         """Whether this is a production tier."""
         return self.app_env in ("prod", "production", "staging")
+
+    @property
+    def address_templates(self) -> dict[str, str]:
+        """Where identifiers lead, where that is not here, by the kind of thing, with `{id}`."""
+        own = self.landing_page_template
+        assets = {} if own is None else {LandingKind.ASSETS.value: own.replace("{asset_id}", "{id}")}
+        return {**assets, **{kind.value: template for kind, template in self.landing_page_templates.items()}}
 
     @property
     def unowned_signals_allowed(self) -> bool:

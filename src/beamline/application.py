@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from uuid import UUID
 
 from baton.beamline.changes import ChangePlan, ThingChange
 from baton.beamline.kinds import KINDS
-from baton.beamline.kinds.kind import IssueTime, Pin, Ref, Update
+from baton.beamline.kinds.kind import Pin, Ref, Update
 from baton.beamline.reading import BeamlineFileError
 from baton.beamline.record import ALL_KINDS, AT_ONCE, BeamlineRecord, Key
 from baton.client import Baton
@@ -133,8 +133,6 @@ class PlanApplication:
             case Pin(assembly):
                 view = self.client.call("get_assembly", assembly_id=self.resolve_argument(assembly))
                 return view.content_hash
-            case IssueTime():
-                return datetime.now(UTC)
             case Mapping():
                 return {name: self.resolve_argument(one) for name, one in value.items()}
             case list() | tuple():
@@ -149,10 +147,10 @@ def command_key(operation: OperationEntry, content: object) -> str:
 
 
 def plain_ids(arguments: object) -> object:
-    """Return arguments as JSON data, for a key; a time of issue is left out."""
+    """Return arguments as JSON data, for a key."""
     match arguments:
         case Mapping():
-            return {str(name): plain_ids(one) for name, one in arguments.items() if name != "decided_at"}
+            return {str(name): plain_ids(one) for name, one in arguments.items()}
         case list() | tuple() | set() | frozenset():
             return [plain_ids(one) for one in arguments]
         case datetime() | UUID():

@@ -29,6 +29,7 @@ class DataCiteMinter:
     DataCite then says that the DOI is taken, and it is ours if it leads to our own landing page."""
 
     schemes = frozenset({ExternalIdScheme.DOI})
+    drafts = True
 
     def __init__(self, address: str, prefix: str, repository_id: str, password: str, *, deadline: float = DEADLINE) -> None:
         self._address = address
@@ -53,7 +54,7 @@ class DataCiteMinter:
             detail = "The identifier would lead nowhere, because no address of its page is known; set PUBLIC_BASE_URL."
             raise ExternalIdMintingNotConfiguredError(detail, reason="no_landing_page")
         doi = f"{self._prefix}/{suffix}"
-        attributes = {"event": "publish", **datacite_json(metadata)}
+        attributes = {**({"event": "publish"} if metadata.findable else {}), **datacite_json(metadata)}
         status, answer = await self._ask("POST", "/dois", {"doi": doi, **attributes})
         if status == 422 and "already been taken" in error_titles(answer):
             found = await self._record(doi)
@@ -162,6 +163,7 @@ class DeterministicMinter:
     """Mints for development: the same identifier for the same suffix every time, and nothing leaves the process."""
 
     schemes = frozenset(TEST_PREFIXES)
+    drafts = True
 
     async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
         return MintedIdentifier(scheme, f"{TEST_PREFIXES[scheme]}/{suffix}")

@@ -25,7 +25,7 @@ FORM = {
     "valid_from": "2026-06-01T00:00:00Z",
     "valid_until": "2026-06-08T00:00:00Z",
 }
-STEP = {"step_index": 0, "role": "BeamlineScientist", "decision": "Approved", "decided_at": "2025-05-20T10:00:00Z"}
+STEP = {"step_index": 0, "role": "BeamlineScientist", "decision": "Approved"}
 
 
 async def seeded_template(api: Api) -> str:

@@ -59,7 +59,7 @@ async def test_an_edition_is_sealed_published_and_withdrawn(facility: Publishing
     doi = f"{PREFIX}/{edition_id}"
     assert published.json() == {"edition_id": edition_id, "external_id": doi, "external_id_scheme": "DOI"}
     record = registry.records[doi]
-    assert (record["state"], record["url"]) == ("findable", f"{BASE_URL}{path}")
+    assert (record["state"], record["url"]) == ("findable", f"{BASE_URL}/landing{path}")
     assert [one["name"] for one in record["creators"]] == ["Mira Okafor", "<deleted user>"]
     relations = {(one["relationType"], one["relatedIdentifier"]) for one in record["relatedIdentifiers"]}
     assert relations == {("HasPart", f"urn:uuid:{raw}"), ("HasPart", f"urn:uuid:{rec}")}
@@ -79,12 +79,17 @@ async def test_an_edition_is_sealed_published_and_withdrawn(facility: Publishing
 
     withdrawn = await api.post(f"{path}/withdraw", {"withdrawal_reason": "wrong sample", "wait": 60})
     assert (withdrawn.status_code, withdrawn.content) == (204, b"")
-    assert (registry.records[doi]["state"], registry.records[doi]["url"]) == ("registered", f"{BASE_URL}{path}")
+    assert (registry.records[doi]["state"], registry.records[doi]["url"]) == ("registered", f"{BASE_URL}/landing{path}")
     assert registry.records[doi]["descriptions"][0]["description"] == "wrong sample"
     position = withdrawn.headers["X-Baton-Position"]
     (row,) = (await facility.read("/editions", dataset_id=rec, status="Withdrawn", min_position=position))["items"]
     assert (row["edition_id"], row["external_id"], row["withdrawal_reason"]) == (edition_id, doi, "wrong sample")
     assert row["creator_ids"] == [mira, ada]
+    notice = await api.get(f"/landing{path}")
+    assert (notice.status_code, "wrong sample" in notice.text, "Mira" in notice.text) == (200, True, False)
+    gone = await api.request("GET", f"/landing{path}", headers={"Accept": "application/json"})
+    assert (gone.status_code, gone.json()["code"]) == (410, "LandingPageWithdrawnError")
+    assert gone.json()["facts"]["withdrawn_at"] == row["withdrawn_at"]
 
 
 @pytest.mark.usefixtures("_worker")

@@ -83,6 +83,7 @@ async def test_a_scan_of_a_run_becomes_dataset_copy_and_acquisition(site: ScanSi
     assert answer.status_code == 201, answer.text
     ids = answer.json()
     assert ids.pop("unchecked") == ["frame_values", "angle_unit"]
+    assert ids.pop("duplicate_of") is None
     assert set(ids) == {"dataset_id", "distribution_id", "acquisition_id"}
     digest = {"algorithm": "sha256", "value": sha256(path.read_bytes()).hexdigest()}
     profile = "https://doi.org/10.1107/S160057751401604X"
@@ -153,7 +154,8 @@ async def test_a_repeat_attaches_to_the_same_ids(site: ScanSite) -> None:
     answer = await site.api.post("/scans/ingest", {**request, "wait": 30}, **key)
     assert (answer.status_code, answer.headers["Idempotency-Replayed"]) == (201, "true")
     ids = answer.json()
-    assert {**accepted.json(), **ids} == {**accepted.json(), "unchecked": ["frame_values", "angle_unit"]}
+    further = {"unchecked": ["frame_values", "angle_unit"], "duplicate_of": None}
+    assert {**accepted.json(), **ids} == {**accepted.json(), **further}
     if work_id := accepted.json().get("work_id"):
         work = (await site.api.get(f"/work-items/{work_id}")).json()
         assert (work["state"], work["answer"]) == ("done", ids)
@@ -165,7 +167,13 @@ async def test_the_same_bytes_are_ingested_again_once_their_dataset_is_discarded
     (copied := site.root / "copied.h5").write_bytes(path.read_bytes())
     again = await site.ingest(copied)
     assert (again.status_code, again.json()["code"]) == (409, "DatasetAlreadyIngestedError")
-    assert again.json()["facts"] == {"dataset_id": first}
+    assert again.json()["facts"] == {"dataset_id": first, "duplicate_of": first}
+    twin = (await site.ingest(copied, allow_duplicate=True)).json()
+    assert twin["duplicate_of"] == first
+    known = (await site.api.get(f"/datasets/{first}")).json()
+    same = {name: known[name] for name in ("name", "uri", "checksum", "byte_size", "encoding")}
+    assert (await site.api.post("/datasets", same)).json()["code"] == "DatasetAlreadyIngestedError"
+    await site.api.execute(f"/datasets/{twin['dataset_id']}/discard", {"reason": "the same"})
     await site.api.execute(f"/datasets/{first}/discard", {"reason": "wrong sample"})
     second = await site.ingest(copied)
     assert (second.status_code, second.json()["dataset_id"] != first) == (201, True)
@@ -178,7 +186,7 @@ async def test_of_two_simultaneous_ingests_one_is_refused_and_names_the_other(si
         [made] = [answer.json()["dataset_id"] for answer in answers if answer.status_code == 201]
         refused = [answer.json() for answer in answers if answer.status_code == 409]
         assert [(one["code"], one["facts"]) for one in refused] == [
-            ("DatasetAlreadyIngestedError", {"dataset_id": made})
+            ("DatasetAlreadyIngestedError", {"dataset_id": made, "duplicate_of": made})
         ] * 3
 
 

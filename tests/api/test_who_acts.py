@@ -131,7 +131,7 @@ async def test_a_refusal_of_the_permit_says_who_can_report_it(database_url: str)
             procedure = await api.create("/procedures", task)
             refused = await api.post(f"/procedures/{procedure}/start")
             assert cause(refused) == (409, "ProcedureRequiresPermittedEnclosureError", "no_enclosure_permitted")
-            unwatched = f"only an enclosure's monitor reports this, and none is configured for {name}"
+            unwatched = f"only an enclosure's monitor reports its permit, and none is configured for {name}"
             assert (unwatched in refused.json()["detail"]) is not watched
 
 

@@ -80,7 +80,7 @@ class CataloguingFacility:
         )
 
     async def register(self, name: str = "scan_001.h5") -> UUID:
-        return await self.caller.create(RegisterDataset(**{**CONTENT, "name": name}))
+        return await self.caller.create(RegisterDataset(**{**CONTENT, "name": name}, allow_duplicate=True))
 
     async def follow(self) -> list[UUID]:
         """Lead the subscriber to the end of the log; the work that it has begun and that is not done."""

@@ -36,7 +36,7 @@ ASSET = new_id()
 REVIEW = (
     SubmitClearance(),
     StartClearanceReview(first_reviewer_role="SafetyOfficer"),
-    AppendClearanceReviewStep(step_index=0, role="SafetyOfficer", decision="Approved", decided_at=START),
+    AppendClearanceReviewStep(step_index=0, role="SafetyOfficer", decision="Approved"),
     ApproveClearance(),
     ActivateClearance(),
 )

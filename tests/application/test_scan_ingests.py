@@ -15,9 +15,9 @@ from baton.application.settings import Settings
 from baton.application.unit_of_work import load_events, load_state
 from baton.cli.composition.runtime import Runtime
 from baton.domain.data.acquisition import Acquisition
-from baton.domain.data.dataset import Dataset, DatasetRegistered
+from baton.domain.data.dataset import Dataset, DatasetAlreadyIngestedError, DatasetRegistered
 from baton.domain.data.distribution import Distribution
-from baton.domain.data.scan import DatasetAlreadyIngestedError, IngestScan, InvalidScanFileError, ScanIngested
+from baton.domain.data.scan import IngestScan, InvalidScanFileError, ScanIngested
 from baton.domain.equipment.asset_tree import RegisterAsset
 from baton.domain.equipment.family import DefineFamily
 from baton.domain.kernel import Command
@@ -95,7 +95,7 @@ async def test_an_attempt_after_the_record_was_written_answers_with_it(runtime: 
     path.unlink()
     await work.run(work_id)
     unchecked = ["frame_values", "angle_unit", "commanded_counts"]
-    assert await work.answer(work_id) == {**task.ids, "unchecked": unchecked}
+    assert await work.answer(work_id) == {**task.ids, "unchecked": unchecked, "duplicate_of": None}
     assert await work.unfinished_ids() == []
 
 
@@ -107,7 +107,7 @@ async def test_rivals_for_the_same_bytes_are_told_who_has_them(runtime: Runtime,
     answers = await asyncio.gather(*map(work.answer, ids), return_exceptions=True)
     [made] = [answer for answer in answers if isinstance(answer, dict)]
     [refused] = [answer for answer in answers if isinstance(answer, DatasetAlreadyIngestedError)]
-    assert refused.facts == {"dataset_id": made["dataset_id"]}
+    assert refused.facts == dict.fromkeys(("dataset_id", "duplicate_of"), made["dataset_id"])
 
 
 async def test_a_refusal_ends_an_ingest_for_good(runtime: Runtime, tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ GUARDED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["SCICAT_ADDRESS sends a token without https"],
     ),
     "links to nothing": ({"tiled_directory": "tiled"}, ["no absolute path", "TILED_DIRECTORY links files under DATA_ROOTS"]),
-    "identifiers that lead nowhere": (DATACITE, ["set LANDING_PAGE_TEMPLATE"]),
+    "identifiers that lead nowhere": (DATACITE, ["set PUBLIC_BASE_URL, or LANDING_PAGE_TEMPLATES"]),
     "identifiers that lead to a path": (
         {**DATACITE, "landing_page_template": "/assets/{asset_id}"},
         ["LANDING_PAGE_TEMPLATE is no absolute URL"],

@@ -53,9 +53,7 @@ def build_beamline(b: Baton, mark: str, monitor: Baton) -> BuiltBeamline:
     ).clearance_id
     b.submit_clearance(clearance_id)
     b.start_clearance_review(clearance_id, first_reviewer_role="BeamlineScientist")
-    b.append_clearance_review_step(
-        clearance_id, step_index=0, role="BeamlineScientist", decision="Approved", decided_at="2025-05-20T10:00:00Z"
-    )
+    b.append_clearance_review_step(clearance_id, step_index=0, role="BeamlineScientist", decision="Approved")
     b.approve_clearance(clearance_id)
     b.activate_clearance(clearance_id)
     monitor.observe_enclosure_status(

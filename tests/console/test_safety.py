@@ -40,8 +40,7 @@ class Hall:
         position = await self.author.api.execute(f"{path}/start-review", first)
         for index, decision in enumerate(decisions):
             step = {"step_index": index, "role": "SafetyOfficer", "decision": decision, "notes": f"Note {index}"}
-            decided = {**step, "decided_at": (NOW - timedelta(minutes=1)).isoformat()}
-            position = await self.officer.api.execute(f"{path}/append-review-step", decided)
+            position = await self.officer.api.execute(f"{path}/append-review-step", step)
         return position
 
     async def enforce(self, clearance_id: str) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 from baton.beamline.file import ClearanceEntry, OutsideReference
 from baton.beamline.kinds.kind import (
     REASON,
-    IssueTime,
     Names,
     Obstacle,
     RecordedThing,
@@ -67,7 +66,7 @@ class ClearanceSection(Section[ClearanceEntry]):
             yield Obstacle("in_force true -> false: expire the clearance by its verb")
             return
         status = "Defined" if view is None else str(view.status)
-        role = {"role": new.reviewer_role, "decision": "Approved", "decided_at": IssueTime()}
+        role = {"role": new.reviewer_role, "decision": "Approved"}
         reviewed = 0 if view is None else len(view.review_steps)
         verbs: dict[str, list[tuple[str, dict[str, Any]]]] = {
             "Defined": [("submit_clearance", {})],

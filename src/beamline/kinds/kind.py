@@ -34,10 +34,6 @@ class Pin:
     assembly: Ref
 
 
-class IssueTime:
-    """The time at which the command is issued."""
-
-
 @dataclass(frozen=True)
 class Update:
     """One command on a thing; `sentence` says what it does. `repeatable` tells that a second one would change nothing."""

@@ -121,9 +121,10 @@ class RuntimeDeployment:
         runtime, settings = self._runtime, self._runtime.settings
         return Deployment(
             base_url=settings.public_base_url or "",
-            landing_page_template=settings.landing_page_template,
+            landing_page_templates=settings.address_templates,
             publisher=settings.facility_publisher or self._facility_name or await self.load_facility_name(),
             minted_schemes=frozenset() if runtime.minter is None else runtime.minter.schemes,
+            drafts_minted=bool(getattr(runtime.minter, "drafts", False)),
             self_facility_code=settings.self_facility_code,
             enclosure_observation_ttl=timedelta(seconds=settings.enclosure_observation_ttl_seconds),
             monitored_permit_ttl=timedelta(seconds=settings.monitored_permit_ttl_seconds),

@@ -60,7 +60,8 @@ def status_lines(now: "BeamlineNow") -> Iterator[str]:
     for permit in now.permits:
         seen = seen_text(permit.observation_age)
         watched = "" if permit.monitored else ", no monitor"
-        yield field_line("permit", f"{permit.name}: {in_colour(permit.permit_status)}, {seen}{watched}")
+        remark = f". {permit.remark}" if permit.remark else ""
+        yield field_line("permit", f"{permit.name}: {in_colour(permit.permit_status)}, {seen}{watched}{remark}")
     for supply in now.supplies:
         since = f"since {local_time(supply.since)}"
         if supply.monitored or supply.observation_age is not None:

@@ -75,6 +75,7 @@ async def load_hutches(queries: PageQueries) -> Context:
         {
             **item,
             "monitored": None if view is None else view["monitored"],
+            "remark": None if view is None else view["remark"],
             "fresh": is_fresh(item["last_contact_at"], queries, monitored=view is not None and view["monitored"]),
             "verbs": verbs_of_people(Enclosure.aggregate, item, queries),
         }

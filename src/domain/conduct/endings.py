@@ -28,7 +28,7 @@ from baton.domain.registry import EndedWork, Internal, WokenWork
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, ask, events_of, find, record_of, require_if_given
 from baton.domain.shared.refusals import Invalid, Refusal
-from baton.domain.shared.times import Instant
+from baton.domain.shared.times import Instant, check_told_time
 from baton.domain.shared.writes import Also, Answer, Delist, Enlist, Put, Release
 from baton.domain.start.procedure_start import live_conduct_refusal
 from baton.domain.step.results import CONDUCT_LOST, ActuationKind, ConductResult, Failure, PlacedStep, merged_kind
@@ -37,7 +37,7 @@ SILENT_FOR = timedelta(seconds=60)  # After this long without a heartbeat a live
 
 
 class InvalidProcedureInterruptedAtError(Invalid, context="operation"):
-    """A procedure cannot have been interrupted in the future."""
+    """A procedure cannot have been interrupted in the future, nor before it started."""
 
 
 class RequestAccepted(AnswerForm):
@@ -279,9 +279,9 @@ class TruncateProcedure(JudgedVerb[Procedure, LiveFacts]):
         live = procedure.live_conduct_id is not None
         if live and (progress is None or call.now - (progress.heartbeat_at or progress.started_at) < SILENT_FOR):
             raise live_conduct_refusal(self, procedure)
-        if self.interrupted_at is not None and self.interrupted_at > call.now:
-            detail = "The procedure cannot have been interrupted in the future; give a past time."
-            raise InvalidProcedureInterruptedAtError(detail)
+        if self.interrupted_at is not None:
+            at, now, since = self.interrupted_at, call.now, procedure.started_at or procedure.created_at
+            check_told_time(at, InvalidProcedureInterruptedAtError, now, since, "the start of the procedure")
         truncated = procedures.ProcedureTruncated(**dict(self))
         if progress is None:
             return end_by_hand(procedure, truncated)

@@ -19,10 +19,12 @@ from baton.domain.shared.citation import (
     CitedIdentifier,
     CitedParty,
     CitedRelation,
+    LandingKind,
     cited_identifier,
+    landing_page,
     relations_to,
 )
-from baton.domain.shared.deployment import Deployment, DeploymentPort
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.identifiers import FACILITY_CODE
 from baton.domain.shared.reads import Reads, ask, find, find_all, holder_of, members_by_key, members_of, records_of
 from baton.domain.subject.subject import Subject
@@ -57,11 +59,6 @@ class EditionContents(NamedTuple):
     origins: Origins
 
 
-def landing_page(deployment: Deployment, resource: str, id: UUID) -> str:
-    """Return the address that the identifier of something here leads to."""
-    return f"{deployment.base_url.rstrip('/')}/{resource}/{id}"
-
-
 def origins_of(datasets: Iterable[Dataset]) -> Reads[Origins]:
     """Return what these datasets come from; five reads, however many they are."""
     known = tuple(datasets)
@@ -87,7 +84,7 @@ def dataset_citation(dataset: Dataset) -> Reads[Citation]:
     deployment = yield from ask(DeploymentPort.deployment)
     origins = yield from origins_of([dataset])
     return Citation(
-        landing_page=landing_page(deployment, "datasets", dataset.id),
+        landing_page=landing_page(deployment, LandingKind.DATASETS, dataset.id),
         resource_type="Dataset",
         title=dataset.name,
         publisher=deployment.publisher,
@@ -124,7 +121,7 @@ def subject_citation(subject: Subject) -> Reads[Citation]:
     deployment = yield from ask(DeploymentPort.deployment)
     received = subject.created_at.astimezone(UTC)
     return Citation(
-        landing_page=landing_page(deployment, "subjects", subject.id),
+        landing_page=landing_page(deployment, LandingKind.SUBJECTS, subject.id),
         resource_type="PhysicalObject",
         specific_type=SAMPLE,
         title=subject.name,
@@ -182,7 +179,8 @@ def _relations_of(origins: Origins, members: Sequence[Dataset]) -> tuple[CitedRe
 
 
 def _identifier_of(thing: Dataset | Asset | Subject) -> CitedIdentifier:
-    return cited_identifier(thing.id, thing.external_id, thing.external_id_scheme)
+    draft = isinstance(thing, Dataset) and thing.external_id_draft  # Nobody finds it under that one yet.
+    return cited_identifier(thing.id, None if draft else thing.external_id, thing.external_id_scheme)
 
 
 def _dates(origins: Origins) -> tuple[CitedDate, ...]:

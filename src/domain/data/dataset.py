@@ -25,20 +25,21 @@ from baton.domain.data.values import (
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
 from baton.domain.procedure.procedure import UNDER_WAY, Procedure, ProcedureStatus
 from baton.domain.run.run import Run, RunStatus, kind_of, phases_of
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.identifiers import GivenExternalId, GivenExternalIdScheme, checked_external_id
 from baton.domain.shared.listing import Hidden, NamedListQuery, Summary, Where
-from baton.domain.shared.reads import Reads, find_all, holder_of, require_all, require_if_given
+from baton.domain.shared.reads import Reads, find_all, members_of, require_all, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.tasks import queue_task
 from baton.domain.shared.text import FreeText, Text
-from baton.domain.shared.writes import Enlist, Put, Release
+from baton.domain.shared.writes import Answer, Delist, Enlist, Put
 from baton.domain.step.results import ActuationKind
 from baton.domain.subject.subject import Subject
 
 CHILDREN = "dataset-children"  # Look-up kind: the datasets derived from one.
 PRODUCTS = "run-datasets"  # Look-up kind: the datasets that a run produced.
 USERS = "revision-datasets"  # Look-up kind: the datasets that used a calibration revision.
-DIGESTS = "scan-digest"  # Claim kind: the dataset that an ingested file became, unless that is Discarded.
+DIGESTS = "dataset-digest"  # Look-up kind: the datasets with these bytes that are not Discarded.
 TOMBSTONE = "dataset-tombstone"  # Kind of task: mark the DOI of a dataset that must not be cited any more.
 MAX_PARENTS = 64
 MAX_USED = 64
@@ -83,6 +84,8 @@ class Dataset(State):
     """Whether results may rest on it: not yet (Trial), yes (Production), no longer (Retracted)."""
     external_id: str | None = None
     external_id_scheme: str | None = None
+    external_id_draft: bool = False
+    """Whether the identifier is only reserved, so that nobody finds it yet."""
 
 
 dataset = Aggregate(Dataset, "/datasets", context="data")
@@ -128,12 +131,13 @@ class DatasetDiscarded(Event, of=dataset, leads_to=DISCARDED):
     discarded_by: UUID
 
 
-class DatasetExternalIdAssigned(Event, of=dataset):
-    """The dataset got the identifier that a registry gave it, which it keeps for good."""
+class DatasetExternalIdAssigned(Event, of=dataset, version=2, upcasters={1: dict}):
+    """The dataset got the identifier that a registry gave it, which it keeps for good; a draft is found by nobody yet."""
 
     external_id: str
     external_id_scheme: str
     assigned_by: UUID
+    draft: bool = False
 
 
 @dataset.evolve
@@ -144,7 +148,8 @@ def evolve(dataset: Dataset, event: DatasetPromoted | DatasetDemoted | DatasetEx
         case DatasetDemoted():
             return copy_with(dataset, intent=RETRACTED)
         case DatasetExternalIdAssigned():
-            return copy_with(dataset, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
+            named = copy_with(dataset, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
+            return copy_with(named, external_id_draft=event.draft)
         case _:
             assert_never(event)
 
@@ -209,6 +214,10 @@ class DerivedFromDatasetsDiscardedError(Conflict, context="data"):
     """Nothing new is derived from a Discarded dataset."""
 
 
+class DatasetAlreadyIngestedError(Conflict, context="data", reason="already_ingested"):
+    """A dataset with these bytes is on record already, and still counts."""
+
+
 class DatasetCalibrationsNotSubsetError(Conflict, context="data"):
     """A dataset uses only calibration revisions that its run had pinned."""
 
@@ -221,6 +230,27 @@ class Origin(NamedTuple):
     subject_id: UUID | None
     parents: Mapping[UUID, Dataset]
     actuation_kind: ActuationKind | None
+    duplicate_of: UUID | None  # The first dataset with the same bytes.
+
+
+class RegisteredDataset(AnswerForm):
+    """A dataset that was registered, and the one that had its bytes already, where there is one."""
+
+    dataset_id: UUID
+    duplicate_of: UUID | None
+
+
+def first_with_bytes(digest: str) -> Reads[UUID | None]:
+    """Return the first dataset that counts and has the bytes with this digest, or None."""
+    return next(iter((yield from members_of(DIGESTS, digest))), None)
+
+
+def refuse_duplicate(origin: Origin, *, allowed: bool) -> None:
+    """Refuse bytes that are a dataset already, unless the caller allows a second one."""
+    if origin.duplicate_of is not None and not allowed:
+        detail = "A dataset with these bytes is on record already; use it, discard it first, or give allow_duplicate."
+        facts = dict.fromkeys(("dataset_id", "duplicate_of"), origin.duplicate_of)
+        raise DatasetAlreadyIngestedError(detail, facts=facts)
 
 
 CONTENT_REFUSALS = ContentRefusals(
@@ -228,7 +258,7 @@ CONTENT_REFUSALS = ContentRefusals(
 )
 
 
-@dataset.creation(gated=True, refuses=[*CONTENT_REFUSALS])
+@dataset.creation(returns=RegisteredDataset, gated=True, refuses=[*CONTENT_REFUSALS])
 class RegisterDataset(JudgedCreation[Origin]):
     """Record a data product; it begins as a Trial that nothing may rest on. Its run may still be under way."""
 
@@ -244,6 +274,7 @@ class RegisterDataset(JudgedCreation[Origin]):
     used_calibration_ids: Annotated[
         IdSet, Field(max_length=1000, description="Revisions, all of them pinned by the producing run.")
     ] = frozenset()
+    allow_duplicate: bool = False
 
     def gather(self, call: Call) -> Reads[Origin]:
         run = yield from require_if_given(Run, self.producing_run_id, ProducingRunNotFoundError)
@@ -252,11 +283,15 @@ class RegisterDataset(JudgedCreation[Origin]):
         parents = yield from require_all(Dataset, self.derived_from, DerivedFromDatasetsNotFoundError)
         yield from require_revisions(self.used_calibration_ids)
         kind = procedure.actuation_kind if procedure else (yield from actuation_kind_now(run))
-        return Origin(run, procedure, self.subject_id, parents, kind)
+        duplicate_of = yield from first_with_bytes(self.checksum.value)
+        return Origin(run, procedure, self.subject_id, parents, kind, duplicate_of)
 
     def decide(self, call: Call, origin: Origin) -> Outcome:
         content = Content.from_given(self.uri, self.checksum, self.byte_size, self.encoding, CONTENT_REFUSALS)
-        return registration(self.name, content, origin, self.used_calibration_ids, call)
+        registered = registration(self.name, content, origin, self.used_calibration_ids, call)
+        refuse_duplicate(origin, allowed=self.allow_duplicate)
+        answer = RegisteredDataset(dataset_id=call.new_id, duplicate_of=origin.duplicate_of)
+        return [*registered, Answer(answer.model_dump(mode="json"))]
 
 
 def actuation_kind_now(run: Run | None) -> Reads[ActuationKind | None]:
@@ -283,7 +318,8 @@ def registration(name: str, content: Content, origin: Origin, used_calibration_i
         registered_by=call.principal_id,
     )
     sources = {CHILDREN: sorted(origin.parents), PRODUCTS: [origin.run.id] if origin.run else [], USERS: sorted(used)}
-    return [registered, *(Enlist(kind, str(id)) for kind, ids in sources.items() for id in ids)]
+    listed = (Enlist(kind, str(id)) for kind, ids in sources.items() for id in ids)
+    return [registered, Enlist(DIGESTS, content.checksum.value), *listed]
 
 
 def _check_bounds(parents: Mapping[UUID, Dataset], used: frozenset[UUID]) -> None:
@@ -370,18 +406,14 @@ class DemoteDataset(Verb[Dataset]):
 
 
 @dataset.command(post="/{dataset_id}/discard", allowed=[REGISTERED], destructive=True)
-class DiscardDataset(JudgedVerb[Dataset, bool]):
+class DiscardDataset(Verb[Dataset]):
     """Declare the record void; children, copies, editions and bytes stay as they are."""
 
     reason: Annotated[str, dataset.text("discard_reason", 500, label="reason", personal=True)]
 
-    def gather(self, dataset: Dataset, call: Call) -> Reads[bool]:
-        return (yield from holder_of(DIGESTS, dataset.checksum.value)) == dataset.id
-
-    def decide(self, dataset: Dataset, call: Call, ingested: bool) -> Outcome:
+    def decide(self, dataset: Dataset, call: Call) -> Outcome:
         discarded = DatasetDiscarded(reason=self.reason, discarded_by=call.principal_id)
-        released = [Release(DIGESTS, dataset.checksum.value)] if ingested else []
-        return [discarded, *released, *tombstone_of(dataset, call)]
+        return [discarded, Delist(DIGESTS, dataset.checksum.value), *tombstone_of(dataset, call)]
 
 
 def tombstone_of(dataset: Dataset, call: Call) -> tuple[Put, ...]:
@@ -414,7 +446,8 @@ class AssignDatasetExternalId(Verb[Dataset]):
 
     def decide(self, dataset: Dataset, call: Call) -> Outcome:
         kept = checked_external_id(self.external_id, self.external_id_scheme, InvalidDatasetExternalIdError)
-        return [DatasetExternalIdAssigned(**kept, assigned_by=call.principal_id)]
+        id, scheme = kept["external_id"], kept["external_id_scheme"]
+        return [DatasetExternalIdAssigned(external_id=id, external_id_scheme=scheme, assigned_by=call.principal_id)]
 
 
 GetDataset = dataset.get(hidden=["created_at"])

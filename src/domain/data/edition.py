@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.access.actor import Actor
-from baton.domain.data.citation import EditionContents, Origins, cited_copies, landing_page, origins_of, publisher_name
+from baton.domain.data.citation import EditionContents, Origins, cited_copies, origins_of, publisher_name
 from baton.domain.data.dataset import Dataset, DatasetIntent, DatasetStatus
 from baton.domain.data.distribution import Distribution
 from baton.domain.data.manifest import SERIALIZERS, EditionKind, EditionManifest, EditionSerializerError, manifest_text
@@ -33,7 +33,7 @@ from baton.domain.kernel import (
 )
 from baton.domain.registry import OpenedWork
 from baton.domain.shared.canonical import derived_uuid7
-from baton.domain.shared.citation import refuse_unminted
+from baton.domain.shared.citation import LandingKind, landing_page, refuse_unminted
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.identifiers import ExternalIdScheme, FacilityCode, check_facility_code
 from baton.domain.shared.listing import NamedListQuery, Summary
@@ -349,7 +349,7 @@ def edition_facts(edition: Edition, publisher_facility_code: str | None) -> Read
     copies = yield from cited_copies(ids)
     publisher = yield from publisher_name(publisher_facility_code)
     origins = yield from origins_of(datasets.values())
-    page = landing_page((yield from ask(DeploymentPort.deployment)), "editions", edition.id)
+    page = landing_page((yield from ask(DeploymentPort.deployment)), LandingKind.EDITIONS, edition.id)
     return EditionFacts(datasets, copies, publisher, origins, page)
 
 
@@ -418,7 +418,7 @@ def edition_contents(edition: Edition, facts: EditionFacts, doi: str | None) -> 
         publication_year=edition.publication_year,
         license=edition.license,
         doi=doi,
-        members=tuple((facts.datasets[id], facts.copies[id]) for id in sorted(edition.dataset_ids)),
+        members=tuple((facts.datasets[id], facts.copies[id]) for id in sorted(edition.dataset_ids) if id in facts.copies),
         origins=facts.origins,
     )
 

@@ -4,7 +4,14 @@ is minted on request. The crate of an edition is its manifest; the record of an 
 import json
 
 from baton.domain.data.citation import creators_of, dataset_citation, edition_citation, subject_citation
-from baton.domain.data.dataset import Dataset, DatasetExternalIdAssigned, DatasetIntent, DatasetStatus, dataset
+from baton.domain.data.dataset import (
+    Dataset,
+    DatasetExternalIdAssigned,
+    DatasetIntent,
+    DatasetStatus,
+    actuation_kind_now,
+    dataset,
+)
 from baton.domain.data.edition import (
     REGISTERED,
     Edition,
@@ -17,6 +24,7 @@ from baton.domain.data.edition import (
 )
 from baton.domain.equipment.values import AssignedExternalId
 from baton.domain.kernel import Call, Document, JudgedVerb, Outcome, Query
+from baton.domain.run.run import Run
 from baton.domain.shared.citation import (
     DATACITE_JSON,
     Citation,
@@ -26,10 +34,12 @@ from baton.domain.shared.citation import (
     doi_in,
     refuse_unminted,
 )
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.identifiers import ExternalIdScheme
-from baton.domain.shared.reads import Reads, ask
-from baton.domain.shared.refusals import ExternalIdMintError
+from baton.domain.shared.reads import Reads, ask, find
+from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
 from baton.domain.shared.writes import Answer
+from baton.domain.step.results import ActuationKind
 from baton.domain.subject.subject import Subject, subject
 
 
@@ -90,13 +100,16 @@ class GetSubjectIgsn(Query[Document]):
     returns=AssignedExternalId,
 )
 class MintDatasetExternalId(JudgedVerb[Dataset, MintedIdentifier]):
-    """Have a DOI minted for a dataset and keep it, once and for all.
+    """Have a DOI minted for a Production dataset and keep it, once and for all; a draft of it is possible before.
 
     It follows from the dataset's id, so a repeat after a lost answer mints the same one.
     """
 
+    draft: bool = False
+    """Whether the DOI is only reserved; minted again without it, it is published."""
+
     def require(self, dataset: Dataset) -> None:
-        if dataset.external_id is not None:
+        if dataset.external_id is not None and (self.draft or not dataset.external_id_draft):
             detail = "The dataset has an external identifier already; it keeps that one."
             kept = {"external_id": dataset.external_id, "external_id_scheme": dataset.external_id_scheme}
             raise self.cannot("already_assigned", detail, **kept)
@@ -106,9 +119,29 @@ class MintDatasetExternalId(JudgedVerb[Dataset, MintedIdentifier]):
     def gather(self, dataset: Dataset, call: Call) -> Reads[MintedIdentifier]:
         self.operation.check(self, dataset)
         yield from refuse_unminted(ExternalIdScheme.DOI)
-        citation = yield from dataset_citation(dataset)
+        if self.draft:
+            deployment = yield from ask(DeploymentPort.deployment)
+            if not deployment.drafts_minted:
+                detail = "The configured registry reserves no identifiers; promote the dataset, and mint without draft."
+                raise ExternalIdMintingNotConfiguredError(detail, reason="no_drafts")
+        else:
+            yield from self._refuse_unfit(dataset)
+        citation = (yield from dataset_citation(dataset)).model_copy(update={"findable": not self.draft})
         return (yield from ask(IdentifierPort.mint, ExternalIdScheme.DOI, str(dataset.id), citation))
+
+    def _refuse_unfit(self, dataset: Dataset) -> Reads[None]:
+        """Refuse to publish the DOI of something that nothing may rest on."""
+        kind = dataset.producing_actuation_kind
+        if kind is None:
+            kind = yield from actuation_kind_now((yield from find(Run, dataset.producing_run_id)))
+        if kind in (ActuationKind.SIMULATED, ActuationKind.HYBRID):
+            detail = f"It comes from a {kind.lower()} plant, and nobody should find it; give draft to reserve a DOI."
+            raise self.cannot("simulated", detail, actuation_kind=kind)
+        if dataset.intent is not DatasetIntent.PRODUCTION:
+            detail = "The dataset is a Trial, which nothing may rest on; promote it first, or give draft to reserve a DOI."
+            raise self.cannot("not_promoted", detail)
 
     def decide(self, dataset: Dataset, call: Call, minted: MintedIdentifier) -> Outcome:
         kept = {"external_id": minted.value, "external_id_scheme": minted.scheme.value}
-        return [DatasetExternalIdAssigned(**kept, assigned_by=call.principal_id), Answer(kept)]
+        assigned = DatasetExternalIdAssigned(**kept, assigned_by=call.principal_id, draft=self.draft)
+        return [assigned, Answer(kept)]

@@ -13,11 +13,12 @@ from baton.domain.data import acquisition, distribution
 from baton.domain.data.acquisition import Acquisition, AcquisitionAssetNotFoundError, Capture, capture_by, refuse_other_asset
 from baton.domain.data.dataset import (
     CONTENT_REFUSALS,
-    DIGESTS,
     Origin,
     ProducingRunNotFoundError,
     actuation_kind_now,
     dataset,
+    first_with_bytes,
+    refuse_duplicate,
     registration,
 )
 from baton.domain.data.distribution import (
@@ -32,12 +33,12 @@ from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Call, JudgedCreation, Outcome, Value
 from baton.domain.registry import OpenedWork
 from baton.domain.run.run import Run
-from baton.domain.shared.reads import Reads, holder_of, require, require_if_given
+from baton.domain.shared.reads import Reads, require, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.tasks import Wait, begin_task
 from baton.domain.shared.text import unnameable_character
 from baton.domain.shared.times import Instant
-from baton.domain.shared.writes import Also, Claim
+from baton.domain.shared.writes import Also
 from baton.domain.supply.supply import Supply
 
 SCAN_INGEST = "scan-ingest"  # The kind of task.
@@ -118,10 +119,6 @@ class InvalidScanFileError(Invalid, context="data"):
     """The file cannot be ingested as it is; the reason says what is wrong with it, or with what is said about it."""
 
 
-class DatasetAlreadyIngestedError(Conflict, context="data"):
-    """A file with these bytes was ingested already, and its dataset still counts."""
-
-
 class ScanReaderMissingError(Conflict, context="data"):
     """This deployment reads no scan files: what reads them is not installed."""
 
@@ -138,6 +135,7 @@ class ScanIngested(ScanRecords):
     """The records that a scan file became, and what of it was not checked."""
 
     unchecked: UncheckedParts = ()
+    duplicate_of: UUID | None = None
 
 
 class ScanIngestAccepted(ScanRecords):
@@ -163,6 +161,7 @@ class GivenScan(Value):
     access_protocol: distribution.GivenAccessProtocol
     producing_run_id: UUID | None = None
     captured_at: Annotated[Instant | None, Field(description="Only where the file does not say when.")] = None
+    allow_duplicate: bool = False
 
     def parts(self) -> Reads[ScanParts]:
         """Return what the ingest refers to, or refuse what cannot have captured or cannot keep it."""
@@ -229,19 +228,11 @@ def evidence_of(description: ScanDescription, captured_at_source: str) -> dict[s
     }
 
 
-def already_ingested(**facts: object) -> DatasetAlreadyIngestedError:
-    """Return the refusal of bytes that are a dataset already."""
-    detail = "A file with these bytes was ingested already; use its dataset, or discard that one first."
-    return DatasetAlreadyIngestedError(detail, reason="already_ingested", facts=facts)
-
-
 class ScanFacts(NamedTuple):
-    """What the record of a scan is judged by: what it refers to, what its run was done on, who has these bytes, and the
-    copies whose bytes were at its address."""
+    """What the record of a scan is judged by: what it refers to, its origin, and the copies that were at its address."""
 
     parts: ScanParts
     origin: Origin
-    holder: UUID | None
     overwritten: tuple[Distribution, ...]
 
 
@@ -258,14 +249,13 @@ class RecordScan(GivenScan, JudgedCreation[ScanFacts]):
     def gather(self, call: Call) -> Reads[ScanFacts]:
         parts = yield from self.parts()
         subject_id = None if parts.run is None else parts.run.subject_id
-        origin = Origin(parts.run, None, subject_id, {}, (yield from actuation_kind_now(parts.run)))
-        overwritten = yield from other_bytes_at(self.locator.strip(), self.digest)
-        return ScanFacts(parts, origin, (yield from holder_of(DIGESTS, self.digest)), overwritten)
+        kind = yield from actuation_kind_now(parts.run)
+        origin = Origin(parts.run, None, subject_id, {}, kind, (yield from first_with_bytes(self.digest)))
+        return ScanFacts(parts, origin, (yield from other_bytes_at(self.locator.strip(), self.digest)))
 
     def decide(self, call: Call, facts: ScanFacts) -> Outcome:
         captured_at, source = time_of_capture(self, self.description)
-        if facts.holder is not None:
-            raise already_ingested(dataset_id=facts.holder)
+        refuse_duplicate(facts.origin, allowed=self.allow_duplicate)
         id, (capture, supply, _), content = call.new_id, facts.parts, self._content()
         registered = registration(checked_name(file_name(self.locator)), content, facts.origin, (), call)
         protocol = distribution.checked_protocol(self.access_protocol)
@@ -274,7 +264,6 @@ class RecordScan(GivenScan, JudgedCreation[ScanFacts]):
         captured = acquisition.acquisition_record(id, capture, captured_at, {}, evidence, call)
         return [
             *registered,
-            Claim(DIGESTS, self.digest, rival=already_ingested()),
             Also(Distribution, self.distribution_id, copied),
             Also(Acquisition, self.acquisition_id, captured),
             *marked_overwritten(facts.overwritten, self.distribution_id, call),

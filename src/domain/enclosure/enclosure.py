@@ -2,7 +2,7 @@
 It records and never grants: only an observation changes the permit status, and nothing here opens or bypasses anything.
 Its gate: whether every enclosure that some work touches is permitted, and known to be so just now."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -27,6 +27,7 @@ from baton.domain.kernel import (
 )
 from baton.domain.registry import Internal
 from baton.domain.shared.annotations import Seconds
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.deployment import Deployment, DeploymentPort
 from baton.domain.shared.gates import GateFinding
@@ -43,7 +44,7 @@ from baton.domain.shared.reads import Reads, ask, find_all, record_of, records_o
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, StateReason, Text
 from baton.domain.shared.times import Instant
-from baton.domain.shared.writes import Claim, Put, Record, Release
+from baton.domain.shared.writes import Answer, Claim, Put, Record, Release
 
 NAMES = "enclosure-name"  # Claim kind: the names of Active enclosures, each within its facility.
 
@@ -161,27 +162,50 @@ class EnclosureFacilityNotFoundError(NotFound, context="enclosure"):
     """No facility has this code."""
 
 
-@enclosure.creation()
-class RegisterEnclosure(JudgedCreation[None]):
+class RegisteredEnclosure(AnswerForm):
+    """An enclosure that was registered, and whether the service's own monitor watches it."""
+
+    enclosure_id: UUID
+    monitored: bool
+    remark: str | None
+
+
+@enclosure.creation(returns=RegisteredEnclosure)
+class RegisterEnclosure(JudgedCreation[Deployment]):
     """Make an interlock-gated volume known; its permit status is Unknown until it is observed."""
 
     name: Annotated[str, enclosure.text("name", 200)]
     facility_code: FacilityCode
 
-    def gather(self, call: Call) -> Reads[None]:
+    def gather(self, call: Call) -> Reads[Deployment]:
         yield from require_facility(self.facility_code, EnclosureFacilityNotFoundError)
+        return (yield from ask(DeploymentPort.deployment))
 
-    def decide(self, call: Call, facts: None) -> Outcome:
+    def decide(self, call: Call, deployment: Deployment) -> Outcome:
         check_facility_code(self.facility_code)
         detail = f"An Active enclosure of {self.facility_code} is named {self.name} already; use it or choose another name."
         taken = enclosure.AlreadyExists(detail, reason="name_taken", facts=dict(self))
         registered = EnclosureRegistered(**dict(self), registered_by=call.principal_id)
-        return [registered, Claim(NAMES, enclosure_key(self), rival=taken)]
+        monitored = is_monitored(self, deployment)
+        remark = None if monitored else f"{unwatched_sentence(self.name)}."
+        answer = RegisteredEnclosure(enclosure_id=call.new_id, monitored=monitored, remark=remark)
+        return [registered, Claim(NAMES, enclosure_key(self), rival=taken), Answer(answer.model_dump(mode="json"))]
 
 
 def enclosure_key(named: RegisterEnclosure | Enclosure) -> str:
     """Return the key under which two names in their facilities count as the same; case is kept."""
     return canonical_json((named.facility_code, named.name)).decode()
+
+
+def is_monitored(named: RegisterEnclosure | Enclosure, deployment: Deployment) -> bool:
+    """Return whether the deployment's own monitor watches an enclosure of this name."""
+    return enclosure_key(named) in deployment.monitored_enclosures
+
+
+def unwatched_sentence(names: str) -> str:
+    """Return the sentence, without its full stop, about enclosures that nobody watches and about who can change that."""
+    cause = f"Only an enclosure's monitor reports its permit, and none is configured for {names}"
+    return f"{cause}; have an administrator add it to MONITORED_ENCLOSURES"
 
 
 @enclosure.command(
@@ -248,11 +272,13 @@ class PastEnclosureView(Value):
 class EnclosureView(PastEnclosureView):
     """An enclosure as it is, with the seconds since its permit was last observed; null when it never was.
 
-    Only a monitor reports the permit: `monitored` says whether the service's own is configured to.
+    Only a monitor reports the permit: `monitored` says whether the service's own is configured to, and `remark`, where
+    nobody watches the enclosure, who can change that.
     """
 
     observation_age: Annotated[float | None, Seconds]
     monitored: bool
+    remark: str | None
     last_contact_at: datetime | None
 
 
@@ -269,7 +295,8 @@ class GetEnclosure(TimeTravel[PastEnclosureView]):
         return EnclosureView(
             **shown,
             observation_age=observation_age(contact, call.now),
-            monitored=enclosure_key(enclosure) in deployment.monitored_enclosures,
+            monitored=is_monitored(enclosure, deployment),
+            remark=watch_remark(enclosure, contact, call.now, deployment),
             last_contact_at=None if contact is None else contact.contacted_at,
         )
 
@@ -332,7 +359,7 @@ def enclosure_finding(
     enclosure_ids: Iterable[UUID], enclosures: Enclosures, contacts: Contacts, now: datetime, deployment: Deployment
 ) -> GateFinding | None:
     """Return the finding on the enclosures that do not permit work; one that is not on record does not either."""
-    ids, monitored = sorted(set(enclosure_ids)), deployment.monitored_enclosures
+    ids = sorted(set(enclosure_ids))
     failing = {
         id: why for id in ids if (why := _objection(enclosures.get(id), contacts.get(id), now, deployment)) is not None
     }
@@ -341,25 +368,23 @@ def enclosure_finding(
     named = ", ".join(f"{enclosures[id].name if id in enclosures else id} {why}" for id, why in failing.items())
     total = len(failing) == len(ids)
     retired = [id for id in failing if id not in enclosures or enclosures[id].lifecycle is not EnclosureLifecycle.ACTIVE]
-    unwatched = [
+    alone = [
         enclosures[id].name
         for id in failing
-        if id not in retired
-        and enclosure_key(enclosures[id]) not in monitored
-        and not is_fresh(enclosures[id], contacts.get(id), now, deployment)
+        if id not in retired and not is_watched(enclosures[id], contacts.get(id), now, deployment)
     ]
     if retired:
         advice = "relocate the assets in one that is not in service"
-    elif unwatched:
-        advice = f"only an enclosure's monitor reports this, and none is configured for {', '.join(unwatched)}"
-        advice += "; have an administrator add it to MONITORED_ENCLOSURES"
+    elif alone:
+        advice = unwatched_sentence(", ".join(alone))
+        advice = advice[0].lower() + advice[1:]
     else:
         advice = "have each secured, and its monitor will report it"
     return GateFinding(
         total=total,
         reason="no_enclosure_permitted" if total else "enclosure_not_permitted",
         detail=f"The interlock does not permit work in {'any' if total else 'every'} enclosure: {named}; {advice}.",
-        facts={"enclosures": [_facts(id, enclosures.get(id), contacts.get(id), now, monitored) for id in failing]},
+        facts={"enclosures": [_facts(id, enclosures.get(id), contacts.get(id), now, deployment) for id in failing]},
     )
 
 
@@ -377,23 +402,39 @@ def _objection(
 
 
 def is_fresh(enclosure: Enclosure, contact: EnclosureContact | None, now: datetime, deployment: Deployment) -> bool:
-    """Return whether an observation is recent enough for work to rest on it."""
+    """Return whether an observation is recent enough for work to rest on it, and the status what was observed then."""
+    changed_at = enclosure.last_permit_status_changed_at
+    if contact is not None and changed_at is not None and contact.contacted_at < changed_at:
+        return False  # The service itself recorded Unknown after it: nobody observes any more.
     return age_objection(contact, now, permit_lifetime(enclosure, deployment)) is None
+
+
+def is_watched(enclosure: Enclosure, contact: EnclosureContact | None, now: datetime, deployment: Deployment) -> bool:
+    """Return whether the own monitor watches an enclosure, or a bridge outside has reported it just now."""
+    return is_monitored(enclosure, deployment) or is_fresh(enclosure, contact, now, deployment)
+
+
+def watch_remark(
+    enclosure: Enclosure, contact: EnclosureContact | None, now: datetime, deployment: Deployment
+) -> str | None:
+    """Return the remark on an enclosure in service that nobody watches, or None."""
+    alone = enclosure.lifecycle is EnclosureLifecycle.ACTIVE and not is_watched(enclosure, contact, now, deployment)
+    return f"{unwatched_sentence(enclosure.name)}." if alone else None
 
 
 def permit_lifetime(enclosure: Enclosure, deployment: Deployment) -> timedelta:
     """Return how long an observation counts: not long where the deployment's own monitor confirms it every few seconds."""
-    own = enclosure_key(enclosure) in deployment.monitored_enclosures
+    own = is_monitored(enclosure, deployment)
     return deployment.monitored_permit_ttl if own else deployment.enclosure_observation_ttl
 
 
 def _facts(
-    id: UUID, enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime, monitored: Collection[str]
+    id: UUID, enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime, deployment: Deployment
 ) -> dict[str, object]:
     return {
         "enclosure_id": str(id),
         "permit_status": enclosure.permit_status.value if enclosure else None,
         "lifecycle": enclosure.lifecycle.value if enclosure else None,
         "observation_age": observation_age(contact, now),
-        "monitored": enclosure is not None and enclosure_key(enclosure) in monitored,
+        "monitored": enclosure is not None and is_monitored(enclosure, deployment),
     }

@@ -21,7 +21,9 @@ from baton.domain.shared.citation import (
     CitedParty,
     CitedRelation,
     IdentifierPort,
+    LandingKind,
     MintedIdentifier,
+    landing_page,
     refuse_unminted,
 )
 from baton.domain.shared.deployment import Deployment
@@ -131,11 +133,10 @@ def asset_record(
     asset: Asset, model: Model | None, families: Families, parent: Asset | None, deployment: Deployment
 ) -> PidinstRecord:
     """Return the record of one asset; its families are taken from those given."""
-    page = deployment.landing_page_template or f"{deployment.base_url.rstrip('/')}/assets/{{asset_id}}"
     times = {PidinstDateType.COMMISSIONED: asset.commissioned_at, PidinstDateType.DE_COMMISSIONED: asset.decommissioned_at}
     return PidinstRecord(
         **_shared_fields(asset, [asset], [] if model is None else [model], families, deployment),
-        landing_page=page.replace("{asset_id}", str(asset.id)),
+        landing_page=landing_page(deployment, LandingKind.ASSETS, asset.id),
         name=asset.name,
         model=PidinstTerm(name=model.name, identifier=model.part_number, identifier_type="PartNumber") if model else None,
         dates=tuple(
@@ -153,7 +154,7 @@ def fixture_record(
     used = [models[id] for id in (asset.model_id for asset in assets) if id is not None and id in models]
     return PidinstRecord(
         **_shared_fields(fixture, assets, used, families, deployment),
-        landing_page=f"{deployment.base_url.rstrip('/')}/fixtures/{fixture.id}",
+        landing_page=landing_page(deployment, LandingKind.FIXTURES, fixture.id),
         name=name or f"Fixture {fixture.id}",
         model=None,
         related_identifiers=related_identifiers(assets, PidinstRelation.HAS_COMPONENT),

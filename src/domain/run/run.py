@@ -24,7 +24,7 @@ from baton.domain.shared.text import (
     TextsMayContainPersonalData,
     refuse_blank_text,
 )
-from baton.domain.shared.times import Instant
+from baton.domain.shared.times import Instant, check_told_time
 from baton.domain.shared.writes import Delist, Enlist
 from baton.domain.step.results import CONDUCT_LOST, ActuationKind, ConductEnded, RunConductResult, merged_kind
 
@@ -330,7 +330,7 @@ Phases = tuple[Procedure, ...]
 
 
 class InvalidRunInterruptedAtError(Invalid, context="run"):
-    """A run cannot have been interrupted in the future."""
+    """A run cannot have been interrupted in the future, nor before it started."""
 
 
 def phases_of(run: Run) -> Reads[Phases]:
@@ -455,8 +455,9 @@ class TruncateRun(RunEnding):
     def gather(self, run: Run, call: Call) -> Reads[Phases]:
         yield from require_if_given(Decision, self.decided_by_decision_id)
         refuse_blank_text(self)
-        if self.interrupted_at is not None and self.interrupted_at > call.now:
-            raise InvalidRunInterruptedAtError("The run cannot have been interrupted in the future; give a past time.")
+        if self.interrupted_at is not None:
+            at, now, since = self.interrupted_at, call.now, run.created_at
+            check_told_time(at, InvalidRunInterruptedAtError, now, since, "the start of the run")
         return (yield from load_end(run))
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:

@@ -19,7 +19,7 @@ from baton.domain.shared.identifiers import FacilityCode, check_facility_code, r
 from baton.domain.shared.reads import Reads, ask, events_of, require
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, StateReason, Text
-from baton.domain.shared.times import Instant
+from baton.domain.shared.times import Instant, check_told_time
 from baton.domain.shared.writes import Also, Answer, Delist, Enlist, Write
 
 CURRENT = "clearance-current"  # Look-up kind: the clearances that are or may come into force, by what they cover.
@@ -154,7 +154,8 @@ def evolve(clearance: Clearance, event: ReviewEvent | ClearanceExpired | Clearan
     at = event.occurred_at
     match event:
         case ClearanceReviewStepAppended():
-            return copy_with(clearance, review_steps=(*clearance.review_steps, hazards.ReviewStep(**dict(event))))
+            step = hazards.ReviewStep(**dict(event), recorded_at=at)
+            return copy_with(clearance, review_steps=(*clearance.review_steps, step))
         case ClearanceApproved():
             approved = copy_with(clearance, status=APPROVED, valid_from=event.valid_from, valid_until=event.valid_until)
             return copy_with(approved, last_status_changed_at=at, last_reviewed_by=event.reviewed_by)
@@ -181,8 +182,8 @@ class InvalidClearanceReviewStepIndexError(Invalid, context="safety", reason="no
     """Review steps are numbered from 0 without a gap."""
 
 
-class InvalidClearanceReviewStepDecidedAtError(Invalid, context="safety"):
-    """A review step is decided no later than now and no earlier than the step before it."""
+class InvalidClearanceReviewTimeError(Invalid, context="safety"):
+    """A review step is decided no later than now, and no earlier than its form was registered and the step before it."""
 
 
 class ClearanceFacilityNotFoundError(NotFound, context="safety"):
@@ -320,7 +321,8 @@ class AppendClearanceReviewStep(ClearanceReview):
     """The role in which the reviewer decides, such as BeamlineScientist."""
     decision: ReviewDecision
     """What the reviewer decided."""
-    decided_at: Instant
+    decided_at: Instant | None = None
+    """When the reviewer decided; without it, now."""
     notes: ReviewerNotes | None = None
 
     def decide(self, clearance: Clearance, call: Call, barred: frozenset[UUID]) -> Outcome:
@@ -329,13 +331,13 @@ class AppendClearanceReviewStep(ClearanceReview):
         if self.step_index != len(steps):
             detail = f"The next review step has the index {len(steps)}; read the clearance for those recorded already."
             raise InvalidClearanceReviewStepIndexError(detail, facts={"next_step_index": len(steps)})
-        if self.decided_at > call.now:
-            detail = "The step would be decided in the future; give the time it was decided at."
-            raise InvalidClearanceReviewStepDecidedAtError(detail, reason="in_the_future")
-        if steps and self.decided_at < steps[-1].decided_at:
+        decided_at = self.decided_at or call.now
+        begun, registered = clearance.registered_at, "the registration of the form"
+        check_told_time(decided_at, InvalidClearanceReviewTimeError, call.now, begun, registered)
+        if steps and decided_at < steps[-1].decided_at:
             detail = "The step would be decided before the last one recorded; record steps in the order of their decisions."
-            raise InvalidClearanceReviewStepDecidedAtError(detail, reason="before_last_step")
-        return [ClearanceReviewStepAppended(**dict(self), decided_by=call.principal_id)]
+            raise InvalidClearanceReviewTimeError(detail, reason="before_last_step")
+        return [ClearanceReviewStepAppended(**{**dict(self), "decided_at": decided_at}, decided_by=call.principal_id)]
 
 
 @clearance.command(post="/{clearance_id}/approve", allowed=[UNDER_REVIEW])

@@ -143,6 +143,9 @@ class ReviewStep(Value):
     decision: ReviewDecision
     """What the reviewer decided."""
     decided_at: datetime
+    """When the reviewer decided, as the reviewer says."""
+    recorded_at: datetime
+    """When the step was recorded."""
     notes: FreeText | None
 
 

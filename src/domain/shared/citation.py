@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from enum import StrEnum
 from typing import Literal, Protocol
 from uuid import UUID
 
 from baton.domain.kernel import Value
-from baton.domain.shared.deployment import DeploymentPort
+from baton.domain.shared.deployment import Deployment, DeploymentPort
 from baton.domain.shared.identifiers import ExternalIdScheme
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import ExternalIdMintingNotConfiguredError
@@ -25,6 +26,19 @@ RELATED_TYPES = (
     *("PMID", "PURL", "RRID", "UPC", "URL", "URN", "w3id"),
 )  # The types that DataCite 4.6 knows identifiers of related things by.
 
+
+class LandingKind(StrEnum):
+    """What has pages that identifiers lead to."""
+
+    ASSETS = "assets"
+    DATASETS = "datasets"
+    EDITIONS = "editions"
+    FIXTURES = "fixtures"
+    SUBJECTS = "subjects"
+
+
+PublicPages = LandingKind | Literal["minted"]
+"""The pages that everybody may read: those of a kind, or of whatever has a persistent identifier."""
 Day = date
 ResourceType = Literal["Collection", "Dataset", "Instrument", "PhysicalObject"]
 
@@ -72,6 +86,7 @@ class Citation(Value):
     """The published metadata of one identifier; `landing_page` is where the identifier leads."""
 
     landing_page: str
+    findable: bool = True  # A registry only reserves the identifier of one that is not.
     resource_type: ResourceType
     specific_type: str | None = None  # A word for the thing that is narrower than its type.
     title: str
@@ -87,6 +102,13 @@ class Citation(Value):
     formats: tuple[str, ...] = ()
     license: str | None = None  # By its SPDX identifier.
     descriptions: tuple[CitedDescription, ...] = ()
+
+
+def landing_page(deployment: Deployment, kind: LandingKind, id: UUID) -> str:
+    """Return the address that the identifier of something here leads to."""
+    template = deployment.landing_page_templates.get(kind)
+    template = template or f"{deployment.base_url.rstrip('/')}/landing/{kind}/{{id}}"
+    return template.replace("{id}", str(id))
 
 
 def datacite_json(citation: Citation, doi: str | None = None) -> dict[str, object]:

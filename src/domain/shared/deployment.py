@@ -35,9 +35,10 @@ class Deployment:
     """The settings of this deployment that decisions and answers may know."""
 
     base_url: str
-    landing_page_template: str | None
+    landing_page_templates: Mapping[str, str]  # Where identifiers lead, by the kind of thing, with `{id}`.
     publisher: str
     minted_schemes: frozenset[ExternalIdScheme]
+    drafts_minted: bool  # Whether identifiers can be reserved before they are public.
     self_facility_code: str
     enclosure_observation_ttl: timedelta  # How long an observation of a bridge outside counts.
     monitored_permit_ttl: timedelta  # How long one of the deployment's own monitor does.

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 
+from baton.domain.shared.refusals import Invalid
+
 FORM = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 
 
@@ -29,3 +31,13 @@ def _in_utc(time: datetime) -> datetime:
 
 
 Instant = Annotated[AwareDatetime, BeforeValidator(_read), AfterValidator(_in_utc)]  # A moment as an input.
+
+
+def check_told_time(time: datetime, refusal: type[Invalid], now: datetime, since: datetime, beginning: str) -> None:
+    """Refuse the time of something that is recorded after it happened, where it lies in the future or before its subject."""
+    if time > now:
+        detail = "This time lies in the future; give the time it happened at."
+        raise refusal(detail, reason="in_the_future", facts={"now": now})
+    if time < since:
+        detail = f"This time lies before {beginning}, which was at {since.isoformat()}; give the time it happened at."
+        raise refusal(detail, reason="before_its_subject", facts={"not_before": since})

@@ -140,7 +140,9 @@ def subject_mounted(start: RunStart) -> None:
     if start.subject is not None and start.subject.status not in IN_PLACE:
         advice = "mount it first" if start.subject.status is SubjectStatus.RECEIVED else "start with one that is mounted"
         facts = {"subject_id": str(start.subject.id), "status": start.subject.status.value}
-        raise RunSubjectNotMountableError(f"The subject is {start.subject.status.value}; {advice}.", facts=facts)
+        detail = f"The subject is {start.subject.status.value}; {advice}."
+        may_return = start.subject.status is SubjectStatus.RECEIVED
+        raise RunSubjectNotMountableError(detail, facts=facts, passing=may_return)
 
 
 def families_covered(start: RunStart) -> None:

@@ -57,6 +57,8 @@ class PermitNow(Value):
     """Whether the last observation is recent enough for work."""
     monitored: bool
     last_contact_at: datetime | None
+    remark: str | None
+    """Who can have the enclosure watched, where nobody watches it."""
 
 
 class SupplyNow(Value):
@@ -165,8 +167,9 @@ def permits_in(scope: AssetScope, deployment: Deployment, now: datetime) -> Read
                 changed_at=one.last_permit_status_changed_at,
                 observation_age=observation_age(contact, now),
                 fresh=enclosures.is_fresh(one, contact, now, deployment),
-                monitored=enclosures.enclosure_key(one) in deployment.monitored_enclosures,
+                monitored=enclosures.is_monitored(one, deployment),
                 last_contact_at=None if contact is None else contact.contacted_at,
+                remark=enclosures.watch_remark(one, contact, now, deployment),
             )
         )
     return tuple(sorted(permits, key=lambda permit: (permit.name, permit.enclosure_id)))

@@ -8,7 +8,6 @@ import pytest
 
 from baton.domain.data.dataset import (
     CHILDREN,
-    DIGESTS,
     MAX_PARENTS,
     PRODUCTS,
     USERS,
@@ -338,13 +337,17 @@ def test_a_blank_reason_is_refused_before_what_others_do(world: World) -> None:
         world.when(PromoteDataset(reason=" "), on=registered_dataset(world, producing_run_id=run_with(world)))
 
 
-def test_only_the_dataset_that_was_ingested_gives_its_digest_back(world: World) -> None:
-    ingested, twin = registered_dataset(world), registered_dataset(world)
-    world.claims[DIGESTS, CHECKSUM["value"]] = ingested
-    world.when(DiscardDataset(reason="wrong sample"), on=twin)
-    assert world.claims[DIGESTS, CHECKSUM["value"]] == ingested
-    world.when(DiscardDataset(reason="wrong sample"), on=ingested)
-    assert (DIGESTS, CHECKSUM["value"]) not in world.claims
+def test_bytes_are_registered_again_only_where_that_is_allowed_or_their_dataset_is_discarded(world: World) -> None:
+    first = registered_dataset(world)
+    with expect_refusal("DatasetAlreadyIngestedError", "already_ingested") as caught:
+        registered_dataset(world, name="the same", allow_duplicate=False)
+    assert caught.value.facts == {"dataset_id": str(first), "duplicate_of": str(first)}
+    second = registered_dataset(world)
+    assert world.answer == {"dataset_id": str(second), "duplicate_of": str(first)}
+    world.when(DiscardDataset(reason="wrong sample"), on=first)
+    world.when(DiscardDataset(reason="wrong sample"), on=second)
+    third = registered_dataset(world, allow_duplicate=False)
+    assert world.answer == {"dataset_id": str(third), "duplicate_of": None}
 
 
 def test_an_identifier_is_assigned_once_in_any_status(world: World) -> None:

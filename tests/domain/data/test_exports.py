@@ -20,13 +20,23 @@ from baton.domain.data.exports import (
     MintDatasetExternalId,
     published_citation,
 )
+from baton.domain.data.landing import landing_page_of
 from baton.domain.equipment.asset_external_id import AssignAssetExternalId, GetAssetPidinst, published_record
 from baton.domain.equipment.pidinst import citation_of
-from baton.domain.shared.citation import RELATED_TYPES, Citation, datacite_json
+from baton.domain.run.run import RunCompleted
+from baton.domain.shared.citation import RELATED_TYPES, Citation, LandingKind, datacite_json
 from baton.domain.shared.tasks import Task
+from baton.domain.step.results import ActuationKind
 from baton.domain.subject.subject import AssignSubjectExternalId, RegisterSubject
 from tests.support.domain.assets import asset_of, family, model, part, root, run_reads
-from tests.support.domain.datasets import dataset_of, promoted_dataset, registered_copy, registered_dataset, storage
+from tests.support.domain.datasets import (
+    dataset_of,
+    promoted_dataset,
+    registered_copy,
+    registered_dataset,
+    run_with,
+    storage,
+)
 from tests.support.domain.editions import (
     creator,
     edition_of,
@@ -105,7 +115,7 @@ def test_a_dataset_is_cited_with_all_that_it_comes_from(world: World) -> None:
     assert record["types"] == {"resourceTypeGeneral": "Dataset"}
     assert (record["titles"], record["sizes"]) == ([{"title": "scan_001.h5"}], ["6 bytes"])
     assert (record["formats"], record["publisher"]) == (["application/x-hdf5"], {"name": "Lumen Light Source"})
-    assert record["url"] == f"https://baton.example/datasets/{id}"
+    assert record["url"] == f"https://baton.example/landing/datasets/{id}"
     assert record["dates"] == [{"dateType": "Collected", "date": "2026-10-03/2026-10-05"}]
     assert related(record) == {
         ("IsDerivedFrom", "DOI", "10.1234/parent"),
@@ -211,6 +221,34 @@ def test_a_doi_is_minted_for_a_dataset_once(world: World) -> None:
     world.ports["deployment"].minted_schemes = frozenset()
     with expect_refusal("ExternalIdMintingNotConfiguredError", "no_minter"):
         world.when(MintDatasetExternalId(), on=member(world))
+
+
+def test_only_what_is_production_and_real_gets_a_doi_that_is_found_and_anything_a_draft(world: World) -> None:
+    findable: list[bool] = []
+    mint = world.ports["mint"]
+    world.ports["mint"] = lambda *asked: (findable.append(asked[2].findable), mint(*asked))[1]
+    simulated = registered_dataset(
+        world, producing_run_id=run_with(world, RunCompleted(actuation_kind=ActuationKind.SIMULATED))
+    )
+    with expect_refusal("DatasetCannotMintExternalIdError", "simulated"):
+        world.when(MintDatasetExternalId(), on=simulated)
+    trial = registered_dataset(world)
+    with expect_refusal("DatasetCannotMintExternalIdError", "not_promoted"):
+        world.when(MintDatasetExternalId(), on=trial)
+    world.when(MintDatasetExternalId(draft=True), on=trial)
+    page = run_reads(world, landing_page_of(LandingKind.DATASETS, trial))
+    assert page is not None
+    assert (page.identifier, dataset_of(world, trial).external_id_draft) == (None, True)
+    with expect_refusal("DatasetCannotMintExternalIdError", "already_assigned"):
+        world.when(MintDatasetExternalId(draft=True), on=trial)
+    world.when(PromoteDataset(reason="checked"), on=trial)
+    world.when(MintDatasetExternalId(), on=trial)
+    page = run_reads(world, landing_page_of(LandingKind.DATASETS, trial))
+    assert page is not None
+    assert (page.identifier, findable) == (dataset_of(world, trial).external_id, [False, True])
+    world.ports["deployment"].drafts_minted = False
+    with expect_refusal("ExternalIdMintingNotConfiguredError", "no_drafts"):
+        world.when(MintDatasetExternalId(draft=True), on=simulated)
 
 
 def tombstones(world: World) -> list[Task]:

@@ -21,12 +21,18 @@ from baton.domain.enclosure.enclosure import (
     ListEnclosures,
     ObserveEnclosureStatus,
     RegisterEnclosure,
+    enclosure_finding,
     enclosure_key,
+    is_fresh,
 )
 from tests.support.domain.assets import LUMEN, facility_world
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 PERMIT = {"source_kind": "ProcessVariable", "source_id": "PSS:HUTCH-B:PERMIT"}
+NOBODY = (
+    "Only an enclosure's monitor reports its permit, and none is configured for {}; "
+    "have an administrator add it to MONITORED_ENCLOSURES."
+)
 STATUSES = list(EnclosurePermitStatus)
 
 
@@ -208,6 +214,30 @@ def test_an_enclosure_shows_whether_the_monitor_is_configured_for_it(world: Worl
     id, other = world.create(registration()), world.create(registration(name="Hutch C"))
     world.ports["deployment"].monitored_enclosures = frozenset({enclosure_key(registration())})
     assert [world.ask(GetEnclosure(), on=one).monitored for one in (id, other)] == [True, False]
+
+
+def test_a_registration_answers_whether_a_monitor_watches_the_enclosure(world: World) -> None:
+    world.ports["deployment"].monitored_enclosures = frozenset({enclosure_key(registration())})
+    answers = [(world.when(registration(name=name)), world.answer)[1] for name in ("Imaging hutch B", "Hutch C")]
+    assert [(one["monitored"], one["remark"]) for one in answers] == [(True, None), (False, NOBODY.format("Hutch C"))]
+
+
+def test_once_the_monitor_is_not_configured_any_more_everything_says_that_nobody_watches(world: World) -> None:
+    id, deployment = world.create(registration()), world.ports["deployment"]
+    deployment.monitored_enclosures = frozenset({enclosure_key(registration())})
+    world.when(observation("Permitted"), on=id)
+    world.when(observation("Unknown", "The monitor stopped.", nothing_read=True), on=id)
+    contact = EnclosureContact(id, contacted_at(world, id) or world.now)
+    assert world.ask(GetEnclosure(), on=id).remark is None, "the monitor is configured, and will read again"
+    deployment.monitored_enclosures = frozenset()
+    enclosure = world.state(Enclosure, id)
+    assert not is_fresh(enclosure, contact, world.now, deployment)
+    assert world.ask(GetEnclosure(), on=id).remark == NOBODY.format(enclosure.name)
+    finding = enclosure_finding([id], {id: enclosure}, {id: contact}, world.now, deployment)
+    assert finding is not None
+    assert "have an administrator add it to MONITORED_ENCLOSURES" in finding.detail
+    world.when(observation("NotPermitted"), on=id)
+    assert world.ask(GetEnclosure(), on=id).remark is None, "a bridge reports it"
 
 
 @pytest.mark.parametrize("past", [{"as_of_version": 1}, {"as_of": "2026-10-06T09:00:00Z"}])

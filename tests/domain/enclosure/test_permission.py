@@ -184,8 +184,8 @@ def test_a_refusal_says_who_can_report_a_permit_that_nobody_watches(why: str) ->
     finding, _ = gate_finding(replace(BAD[why], age=BAD[why].age and TTL * 2))
     assert finding is not None
     assert finding.detail.endswith(
-        "; only an enclosure's monitor reports this, and none is configured for Hutch 0; have an administrator add it to "
-        "MONITORED_ENCLOSURES."
+        "; only an enclosure's monitor reports its permit, and none is configured for Hutch 0; have an administrator add it "
+        "to MONITORED_ENCLOSURES."
     )
 
 

@@ -203,7 +203,7 @@ def test_a_record_has_a_urn_until_an_identifier_is_assigned(world: World) -> Non
     asset_id = part(world, beamline, model_id=model(world, family(world)), owners=[{"name": "Lumen Light Source"}])
     record = world.ask(GetAssetPidinst(), on=asset_id)
     assert (record.identifier.value, record.identifier.scheme) == (f"urn:uuid:{asset_id}", "URN")
-    assert record.landing_page == f"https://baton.example/assets/{asset_id}"
+    assert record.landing_page == f"https://baton.example/landing/assets/{asset_id}"
     assert [(one.identifier, one.relation_type) for one in record.related_identifiers] == [
         ("10.5555/beamline", "IsComponentOf")
     ]

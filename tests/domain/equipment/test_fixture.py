@@ -46,7 +46,7 @@ class Beamline:
         self.world.ports["deployment"] = SimpleNamespace(
             **LENIENT,
             base_url="https://baton.lumen.example",
-            landing_page_template=None,
+            landing_page_templates={},
             publisher="Lumen Light Source",
             minted_schemes=frozenset(ExternalIdScheme),
         )

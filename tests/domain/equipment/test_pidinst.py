@@ -19,7 +19,7 @@ from tests.support.domain.assets import asset_of, facility_world, family, model,
 from tests.support.domain.world import START, World, new_id
 
 DEPLOYMENT = SimpleNamespace(
-    base_url="https://baton.example/", landing_page_template="https://id.example/{asset_id}.html", publisher="Lumen"
+    base_url="https://baton.example/", landing_page_templates={"assets": "https://id.example/{id}.html"}, publisher="Lumen"
 )
 
 
@@ -71,8 +71,8 @@ def test_an_asset_is_described_by_itself_its_model_and_its_families(world: World
 def test_the_landing_page_follows_the_template_or_is_the_address_of_the_asset(world: World) -> None:
     asset_id = root(world)
     assert record_of(world, asset_id).landing_page == f"https://id.example/{asset_id}.html"
-    plain = record_of(world, asset_id, landing_page_template=None)
-    assert plain.landing_page == f"https://baton.example/assets/{asset_id}"
+    plain = record_of(world, asset_id, landing_page_templates={})
+    assert plain.landing_page == f"https://baton.example/landing/assets/{asset_id}"
 
 
 def test_the_dates_are_those_of_commissioning_and_decommissioning(world: World) -> None:
@@ -143,7 +143,7 @@ def test_a_fixture_is_what_its_assets_are_together(world: World) -> None:
     )
     record = fixture_record(fixture, None, assets, models, families, DEPLOYMENT)
     assert record.identifier.value == f"urn:uuid:{fixture.id}"
-    assert record.landing_page == f"https://baton.example/fixtures/{fixture.id}"
+    assert record.landing_page == f"https://baton.example/landing/fixtures/{fixture.id}"
     assert [owner.name for owner in record.owners] == ["Arc", "Lumen"]
     assert [one.name for one in record.manufacturers] == ["Acme Motion", "Orbis"]
     assert [one.name for one in record.instrument_types] == ["Camera", "RotaryStage"]

@@ -256,7 +256,8 @@ def test_activities_are_logged_while_it_runs(line: Beamline) -> None:
         line.world.when(AppendProcedureActivities(entries=[{**doing, "step_kind": "dance"}]), on=id)
 
 
-def test_an_interruption_lies_in_the_past(line: Beamline) -> None:
+def test_an_interruption_lies_between_the_start_and_now(line: Beamline) -> None:
     id = started_procedure(line)
-    with expect_refusal("InvalidProcedureInterruptedAtError"):
-        line.world.when(TruncateProcedure(reason="power cut", interrupted_at=line.world.now + timedelta(days=1)), on=id)
+    for off, reason in ((timedelta(days=1), "in_the_future"), (timedelta(days=-1), "before_its_subject")):
+        with expect_refusal("InvalidProcedureInterruptedAtError", reason):
+            line.world.when(TruncateProcedure(reason="power cut", interrupted_at=line.world.now + off), on=id)

@@ -101,11 +101,14 @@ def test_a_blank_reason_is_refused_before_the_status(line: Beamline, command: An
         line.world.when(command, on=run_id)
 
 
-def test_an_interruption_lies_in_the_past(line: Beamline) -> None:
+def test_an_interruption_lies_between_the_start_and_now(line: Beamline) -> None:
     run_id = line.start()
-    with expect_refusal("InvalidRunInterruptedAtError"):
+    with expect_refusal("InvalidRunInterruptedAtError", "in_the_future"):
         line.world.when(TruncateRun(reason="power cut", interrupted_at=line.world.now + timedelta(hours=1)), on=run_id)
-    line.world.when(TruncateRun(reason="power cut", interrupted_at=START), on=run_id)
+    started_at = line.run(run_id).created_at
+    with expect_refusal("InvalidRunInterruptedAtError", "before_its_subject"):
+        line.world.when(TruncateRun(reason="power cut", interrupted_at=started_at - timedelta(seconds=1)), on=run_id)
+    line.world.when(TruncateRun(reason="power cut", interrupted_at=started_at), on=run_id)
 
 
 def test_a_decision_can_stand_behind_an_ending(line: Beamline) -> None:

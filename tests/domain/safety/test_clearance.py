@@ -51,7 +51,7 @@ class TestReview:
             "role": "SafetyOfficer",
             "decided_by": str(OPERATOR),
             "decision": "Approved",
-            "decided_at": "2026-10-06T08:00:00Z",
+            "decided_at": world.now.isoformat().replace("+00:00", "Z"),
             "notes": "fine",
         }
 
@@ -70,14 +70,20 @@ class TestReview:
         assert caught.value.facts == {"next_step_index": 1}
         world.when(step(1), on=id)
 
-    def test_a_step_is_decided_by_now_and_not_before_the_last(self, world: World) -> None:
+    def test_a_step_is_decided_by_now_and_not_before_the_form_or_the_last_step(self, world: World) -> None:
         id = clearance_in_status(world, "UnderReview")
         following = world.now + SECOND
-        with expect_refusal("InvalidClearanceReviewStepDecidedAtError", "in_the_future"):
+        with expect_refusal("InvalidClearanceReviewTimeError", "in_the_future"):
             world.when(step(decided_at=following + SECOND), on=id)
-        moment = world.now + SECOND
+        registered_at = clearance_of(world, id).registered_at
+        with expect_refusal("InvalidClearanceReviewTimeError", "before_its_subject") as caught:
+            world.when(step(decided_at=registered_at - SECOND), on=id)
+        assert caught.value.facts == {"not_before": registered_at.isoformat().replace("+00:00", "Z")}
+        moment = world.now
         world.when(step(decided_at=moment), on=id)
-        with expect_refusal("InvalidClearanceReviewStepDecidedAtError", "before_last_step"):
+        (recorded,) = clearance_of(world, id).review_steps
+        assert (recorded.decided_at, recorded.recorded_at) == (moment, moment + SECOND)
+        with expect_refusal("InvalidClearanceReviewTimeError", "before_last_step"):
             world.when(step(1, decided_at=moment - SECOND), on=id)
         world.when(step(1, decided_at=moment), on=id)
 
@@ -289,7 +295,7 @@ class TestAmendment:
 
 
 def test_the_worked_example_is_registered_and_approved_payload_for_payload(world: World) -> None:
-    world.now = day(1) - timedelta(days=10)
+    world.now = day(1) - timedelta(days=20)
     template_id = template(world)
     cell, furnace = new_id(), new_id()
     body = {
@@ -315,6 +321,7 @@ def test_the_worked_example_is_registered_and_approved_payload_for_payload(world
     id = first.stream_id
     for verb in (SubmitClearance(), StartClearanceReview(first_reviewer_role="BeamlineScientist")):
         world.when(verb, on=id)
+    world.now = day(1) - timedelta(days=10)
     world.when(step(decided_at="2026-05-20T10:00:00Z"), on=id)
     (approved,) = world.when(ApproveClearance(), on=id)
     assert payload(approved) == {

@@ -16,6 +16,7 @@ from baton.domain.recipe.capability import VersionCapability
 from baton.domain.recipe.method import VersionMethod
 from baton.domain.run.run import RunStarted
 from baton.domain.start.run_start import GATES, StartRun
+from baton.domain.subject.subject import RemoveSubject
 from tests.support.domain.agents import decision_to_cite
 from tests.support.domain.calibrations import append_revision, rotation_center
 from tests.support.domain.cautions import on_asset, register_caution
@@ -137,6 +138,16 @@ def test_what_a_start_pins_and_cites_exists_in_the_order_it_is_given() -> None:
         wrong[name] = right
     with expect_refusal("RunRequiresActiveClearanceError"):
         line.start(**wrong)
+
+
+@for_each("gone", [RemoveSubject(), None])
+def test_only_a_subject_that_can_still_be_mounted_is_worth_waiting_for(gone: RemoveSubject | None) -> None:
+    line = beamline("subject_mounted")
+    if gone is not None:
+        line.world.when(gone, on=line.subject_id)
+    with expect_refusal("RunSubjectNotMountableError") as caught:
+        line.start()
+    assert caught.value.passing is (gone is None), "a queue's item waits for what may pass, and fails by anything else"
 
 
 def test_a_run_may_have_neither_subject_nor_campaign() -> None:

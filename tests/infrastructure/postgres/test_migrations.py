@@ -12,6 +12,7 @@ from alembic import command
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
+from baton.domain.data.dataset import DIGESTS
 from baton.domain.equipment.signals import SIGNALS
 from baton.domain.run.run import LIVE_RUNS
 from baton.domain.shared.file_addresses import BELIEVED_COPIES
@@ -181,6 +182,19 @@ async def test_live_runs_are_found_in_the_events_of_before(api: Api, database_ur
         connection.execute("DELETE FROM lookups WHERE kind = %s", (LIVE_RUNS,))
         migrate_again(database_url, "0015", "0016")
         assert connection.execute(rows, (LIVE_RUNS,)).fetchall() == written
+
+
+async def test_datasets_are_found_by_their_bytes_in_the_events_of_before(api: Api, database_url: str) -> None:
+    """The migration writes the very rows that the commands have written; Discarded datasets have none."""
+    kept, gone = await register_dataset(api), await register_dataset(api)
+    await api.execute(f"/datasets/{gone}/discard", {"reason": "wrong sample"})
+    rows = "SELECT key, stream_id::text FROM lookups WHERE kind = %s"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        written = connection.execute(rows, (DIGESTS,)).fetchall()
+        assert [id for _, id in written] == [kept]
+        connection.execute("DELETE FROM lookups WHERE kind = %s", (DIGESTS,))
+        migrate_again(database_url, "0020", "0021")
+        assert connection.execute(rows, (DIGESTS,)).fetchall() == written
 
 
 async def test_copies_are_found_by_their_addresses_in_the_events_of_before(api: Api, database_url: str) -> None:

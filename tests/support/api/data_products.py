@@ -15,7 +15,8 @@ from tests.support.service import Api
 
 
 async def register_dataset(api: Api, mark: str | None = None, **fields: Any) -> str:
-    return await api.create("/datasets", {"name": "scan_001.h5", **content_of(mark or uuid4().hex), **fields})
+    content = {**content_of(mark or uuid4().hex), "allow_duplicate": True}
+    return await api.create("/datasets", {"name": "scan_001.h5", **content, **fields})
 
 
 async def register_copy(api: Api, dataset_id: str, supply_id: str | None = None, **fields: Any) -> str:

@@ -46,7 +46,7 @@ class PublishingFacility:
             "byte_size": 4096,
             "encoding": {"media_type": "application/x-hdf5", "conforms_to": ["https://doi.org/10.1107/S160057751401604X"]},
         }
-        dataset_id = await self.api.create("/datasets", {"name": name, **content, **fields})
+        dataset_id = await self.api.create("/datasets", {"name": name, **content, "allow_duplicate": True, **fields})
         place = {"dataset_id": dataset_id, "supply_id": await self.disk(), "access_protocol": "POSIX"}
         await self.api.create("/distributions", {**content, **place})
         await self.api.execute(f"/datasets/{dataset_id}/promote", {"reason": "frame count and flats checked"})

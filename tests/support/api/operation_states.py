@@ -147,7 +147,7 @@ async def receive_of_unknown_key(api: Api, ids: Ids) -> None:
 async def register_dataset(api: Api, ids: Ids) -> None:
     """Register a dataset of no run."""
     content = {name: EXAMPLES["register_dataset"][name] for name in ("name", "uri", "checksum", "byte_size", "encoding")}
-    ids["dataset_id"] = await api.create("/datasets", content)
+    ids["dataset_id"] = await api.create("/datasets", {**content, "allow_duplicate": True})
 
 
 async def register_edition(api: Api, ids: Ids) -> None:
@@ -312,6 +312,7 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "publish_calibration_revision": (permit_publication, "activate_permit"),
     "promote_dataset": (register_dataset,),
     "demote_dataset": (register_dataset, "promote_dataset"),
+    "mint_dataset_external_id": (register_dataset, "promote_dataset"),
     "register_distribution": (register_dataset,),
     "seal_edition": (register_edition,),
     "add_dataset_to_edition": (register_edition,),

@@ -19,7 +19,7 @@ PARAMETERS = {
 }
 DEFAULTS = {"energy": 25, "exposure": 0.1, "projections": 1500}
 SEARCHED = {"monitor_ref": {"source_kind": "ProcessVariable", "source_id": "PSS:B:PERMIT"}, "reason": "read"}
-APPROVED = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": "2025-05-20T10:00:00Z"}
+APPROVED = {"role": "BeamlineScientist", "decision": "Approved"}
 
 
 @dataclass(frozen=True)

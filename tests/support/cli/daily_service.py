@@ -20,7 +20,7 @@ from tests.support.workflows.conduct_stack import ConductStack, open_conduct_sta
 from tests.support.workflows.step_json import setpoint
 
 PLAN, RECIPE, UNIT, CAMERA, SUBJECT = "Spring block", "Quick scan", "Tomography", "Camera", "Bar 7"
-APPROVAL = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": "2026-05-20T10:00:00Z"}
+APPROVAL = {"role": "BeamlineScientist", "decision": "Approved"}
 PARAMETERS = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",

@@ -40,7 +40,7 @@ def furnish(client: Baton, run_id: UUID, files: Path) -> None:
     in_review = client.register_clearance(title="Cryostream at 100 K", risk_band="Yellow", **form).clearance_id
     client.submit_clearance(in_review)
     client.start_clearance_review(in_review, first_reviewer_role="BeamlineScientist")
-    client.append_clearance_review_step(in_review, step_index=0, decided_at=datetime.now(UTC), **APPROVAL)
+    client.append_clearance_review_step(in_review, step_index=0, **APPROVAL)
     client.register_clearance(title="Laser alignment", **form)
     target = {"kind": "ConductRecipe", "recipe_id": client.recipes["Wait, then acquire"].id, "name": "Darks {fired_at}"}
     for name, cron in (("Nightly darks", "0 2 * * *"), ("Morning alignment", "30 6 * * 1-5")):

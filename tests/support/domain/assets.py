@@ -1,5 +1,6 @@
 """Verbs to arrange assets with: a facility's tree, families, models, mounts and fixtures."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, TypeVar
 from uuid import UUID
@@ -33,13 +34,16 @@ def facility_world() -> World:
     world.ports["deployment"] = SimpleNamespace(
         **LENIENT,
         base_url="https://baton.example",
-        landing_page_template=None,
+        landing_page_templates={},
+        drafts_minted=True,
         publisher="Lumen Light Source",
         minted_schemes=frozenset(ExternalIdScheme),
         self_facility_code=LUMEN,
         deciders=offered_deciders(()),
         monitored_enclosures=frozenset(),
         monitored_supplies=frozenset(),
+        enclosure_observation_ttl=timedelta(seconds=120),
+        monitored_permit_ttl=timedelta(seconds=10),
         compute_programs=frozenset(PROGRAMS),
         control_routes=(),
     )

@@ -25,7 +25,7 @@ from baton.domain.safety.clearance_template import (
     DeprecateClearanceTemplate,
     WithdrawClearanceTemplate,
 )
-from tests.support.domain.world import START, World, new_id
+from tests.support.domain.world import World, new_id
 
 SITE = "north-ring"
 OTHER_SITE = "south-ring"
@@ -87,7 +87,7 @@ def register_clearance(world: World, **fields: Any) -> UUID:
 
 
 def step(index: int = 0, decision: str = "Approved", **fields: Any) -> AppendClearanceReviewStep:
-    decided = {"role": "BeamlineScientist", "decision": decision, "decided_at": START}
+    decided = {"role": "BeamlineScientist", "decision": decision}
     return AppendClearanceReviewStep(**{"step_index": index, **decided, **fields})
 
 

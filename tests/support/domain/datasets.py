@@ -32,7 +32,7 @@ def data_world() -> World:
 
 
 def registered_dataset(world: World, **fields: Any) -> UUID:
-    return world.create(RegisterDataset(**{"name": "scan_001.h5", **CONTENT, **fields}))
+    return world.create(RegisterDataset(**{"name": "scan_001.h5", **CONTENT, "allow_duplicate": True, **fields}))
 
 
 def dataset_of(world: World, id: UUID) -> Dataset:

@@ -25,7 +25,7 @@ PLANT = {
     "simulated_signals": SIGNALS,
     "simulated_devices": ({"kind": "peak", "address": "sharpness", "centres": {"a": 1}, "width": 1},),
 }
-APPROVED = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": "2025-05-20T10:00:00Z"}
+APPROVED = {"role": "BeamlineScientist", "decision": "Approved"}
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ INTENT = "Whether results may rest on it: not yet (Trial), yes (Production), no 
 MEANINGS = {
     "access_protocol": "How the copy is reached, such as POSIX or HTTPS.",
     "algorithm": "How the checksum is made: sha256 of a file, sha256-tree of a directory.",
+    "allow_duplicate": "Whether bytes that a dataset has already may be registered as another one.",
     "byte_size": "The size, in bytes.",
     "captured_at": "When the data was captured.",
     "catalogue": "The catalogue outside, such as SciCat.",
@@ -15,6 +16,7 @@ MEANINGS = {
     "dataset_id": "The dataset: a data product on record.",
     "derived_from": "The datasets it was made from.",
     "distribution_id": "The distribution: a copy of a dataset on a storage supply.",
+    "duplicate_of": "The first dataset with the same bytes that is not Discarded; null where there is none.",
     "encoding": "The form of the bytes.",
     "entry_id": "The id of the entry.",
     "from": "The beginning of the relation: what came later.",

@@ -39,7 +39,7 @@ async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     used = {"used_calibration_ids": run["pinned_calibration_ids"]}
     raw = {"name": "scan_001.h5", **content_of(mark)}
     ids["dataset_id"] = await api.create("/datasets", {**raw, **origin, **used})
-    await api.create("/datasets", {**raw, "name": "volume", "derived_from": [ids["dataset_id"]]})
+    await api.create("/datasets", {**raw, "name": "volume", "derived_from": [ids["dataset_id"]], "allow_duplicate": True})
     disk = await create_storage(api, f"Disk {mark}")
     place = {"dataset_id": ids["dataset_id"], "supply_id": disk, "access_protocol": "POSIX"}
     ids["distribution_id"] = await api.create("/distributions", {**content_of(mark), **place})

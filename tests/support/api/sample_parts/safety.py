@@ -35,7 +35,7 @@ async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     clearance = ids["clearance_id"] = await api.create("/clearances", registered)
     await api.execute(f"/clearances/{clearance}/submit")
     await api.execute(f"/clearances/{clearance}/start-review", {"first_reviewer_role": "BeamlineScientist"})
-    approved = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": "2025-05-20T10:00:00Z"}
+    approved = {"role": "BeamlineScientist", "decision": "Approved"}
     await api.execute(f"/clearances/{clearance}/append-review-step", {"step_index": 0, **approved})
     await api.execute(f"/clearances/{clearance}/approve", {})
     await api.execute(f"/clearances/{clearance}/activate")

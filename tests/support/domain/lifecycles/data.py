@@ -57,7 +57,11 @@ DATASET = Lifecycle(
         "discard_dataset": Verb("Registered", at("Discarded"), "DatasetCannotDiscardError", given=reason_fields),
         "assign_dataset_external_id": Verb(given=lambda scene: {"external_id": "10.0000/ds-b12"}),
         "mint_dataset_external_id": Verb(
-            "Registered", {}, "DatasetCannotMintExternalIdError", allowed_beside={"intent": "Trial Production"}
+            "Registered",
+            {},
+            "DatasetCannotMintExternalIdError",
+            given=lambda scene: {"draft": True},
+            allowed_beside={"intent": "Trial Production"},
         ),
         # Accepted now; what a catalogue says to it is on its entry.
         "retry_catalogue_entry": Verb(quiet=True, given=lambda scene: {"catalogue": CatalogueName.TILED}),

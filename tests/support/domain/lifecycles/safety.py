@@ -5,7 +5,7 @@ from uuid import UUID
 
 from tests.support.domain.clearances import binding, clearance_fields, register_clearance, site_world, template
 from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
-from tests.support.domain.world import START, World
+from tests.support.domain.world import World
 
 
 def clearance_begins(world: World) -> tuple[UUID, Scene]:
@@ -14,7 +14,7 @@ def clearance_begins(world: World) -> tuple[UUID, Scene]:
 
 
 def approving_step(scene: Scene) -> dict[str, Any]:
-    return {"step_index": 0, "role": "BeamlineScientist", "decision": "Approved", "decided_at": START}
+    return {"step_index": 0, "role": "BeamlineScientist", "decision": "Approved"}
 
 
 HANDED_IN = "submit_clearance start_clearance_review"
