@@ -99,6 +99,18 @@ class TestFromProposalToEffect:
         assert cause(missing)[:2] == (404, "ActorNotFoundError")
         assert len((await desk.boss.get("/proposals", limit=100)).json()["items"]) == before
 
+    async def test_an_open_proposal_waits_for_everybody_and_says_who_may_decide(self, desk: ApprovalService) -> None:
+        proposed = await desk.propose()
+        verbs = ("approve_proposal", "reject_proposal", "withdraw_proposal")
+        for person, may in (
+            (desk.approver, {verbs[0]: True, verbs[1]: True}),
+            (desk.bystander, {verbs[0]: False, verbs[1]: False}),
+            (desk.proposer, {verbs[0]: False, verbs[1]: False, verbs[2]: True}),
+        ):
+            assert (await waiting_proposals(person, limit=100))[proposed["proposal_id"]] == may
+            listed = await waiting_proposals(person, limit=100, permitted=True)
+            assert (proposed["proposal_id"] in listed) == (person is desk.approver)
+
     async def test_a_dry_run_stays_a_dry_run(self, desk: ApprovalService) -> None:
         rehearsed = await desk.proposer.post("/zones", {"name": "Dry"}, Prefer="handling=dry-run")
         assert rehearsed.status_code == 200
@@ -133,6 +145,11 @@ class TestFromProposalToEffect:
             assert done.structured_content is not None
             assert done.structured_content["state"] == "done"
         assert name in await until_named(desk, name)
+
+
+async def waiting_proposals(api: Api, **asked: Any) -> dict[str, dict[str, bool]]:
+    items = (await api.get("/waiting", kind="proposal", **asked)).json()["items"]
+    return {one["id"]: {verb["name"]: verb["permitted"] for verb in one["commands"]} for one in items}
 
 
 async def until_named(desk: ApprovalService, name: str) -> set[str]:

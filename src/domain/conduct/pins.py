@@ -214,9 +214,7 @@ def out_of_range(axis: VirtualAxis, why: str) -> ProcedureVirtualAxisOutOfRangeE
 
 def unverified_axis(axis: VirtualAxis, why: str) -> ProcedureVirtualAxisVerifyError:
     """Return the refusal of a tolerance that cannot be shared out."""
-    detail = (
-        f"The verify of a step on {axis.name} cannot be shared out to its axes: {why}; check their signals instead."
-    )
+    detail = f"The verify of a step on {axis.name} cannot be shared out to its axes: {why}; check their signals instead."
     return ProcedureVirtualAxisVerifyError(detail, reason="verify", facts={"asset_id": axis.asset_id})
 
 
