@@ -150,6 +150,22 @@ def test_nothing_is_retired_without_prune_and_a_word(apply: Apply, baton: Baton)
     assert sorted(names) == ["Active", "Decommissioned"]
 
 
+def test_a_queue_is_held_resumed_and_retired_as_long_as_nothing_is_in_it(apply: Apply, baton: Baton) -> None:
+    file = "assets: [{name: queued}, {name: aside}]\nqueues: [{name: Next, asset: queued, status: %s}%s]\n"
+    more = ", {name: Empty, asset: aside}"
+    assert apply(file % ("Held", more))[0] == DONE
+    code, lines = apply(file % ("Active", more))
+    assert (code, lines[0], apply(file % ("Held", more))[0]) == (DONE, "~ queue Next: status Held -> Active", DONE)
+    work = "capabilities: [{code: baton.capability.waiting, name: Waiting, executor_shapes: [PROCEDURE]}]\n"
+    work += "recipes: [{name: Waiting, capability: Waiting, steps: [{kind: setpoint, address: a, value: 1}]}]\n"
+    assert apply(work)[0] == DONE
+    target = {"kind": "ConductRecipe", "recipe_id": baton.recipes["Waiting"].id, "name": "Wait"}
+    baton.add_queue_items("Next", items=[{"title": "Wait", "target": target}])
+    code, lines = apply("queues: [{name: Other, asset: lonely}]\nassets: [{name: lonely}]\n", prune=True, yes=True)
+    assert (code, lines[2]) == (DONE, "- queue Empty: retire_queue")
+    assert [one.name for one in baton.every("list_queues", status="Held")] == ["Next"], "something is in it"
+
+
 def test_two_things_of_one_name_are_never_guessed_at(apply: Apply, baton: Baton, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in "12":
         baton.register_actor(name="Namesake")
