@@ -182,11 +182,68 @@ def test_a_caller_who_may_not_is_refused_and_what_needs_it_is_left(apply: Apply,
         "clearances: [{title: Past, template: ESAF, assets: [], in_force: true}]\n"
     )
     assert code == REFUSED
-    assert [line for line in lines if line.startswith("!")] == [
-        "! clearances: facility/Past: register_clearance is refused: The clearance covers nothing; bind it to at least one "
-        "subject, asset, run, procedure or outside reference."
-    ]
+    (refused,) = [line for line in lines if line.startswith("!")]
+    assert refused.startswith("! clearances: facility/Past: ")
+    assert refused.endswith(
+        "file.yaml:2:14: register_clearance is refused: The clearance covers nothing; bind it to at least one subject, "
+        "asset, run, procedure or outside reference."
+    )
     assert apply("supplies: [{name: beam, kind: photon_beam}]\n")[1] == ["The record says what the file says."]
+
+
+FAULTY = """\
+families:
+- name: Faulty lift
+  affordances: [Translatable]
+  settings_schema:
+    $schema: "https://json-schema.org/draft/2020-12/schema"
+    type: object
+    additionalProperties: false
+    unevaluatedProperties: false
+    properties: {speed: {type: number, unit: {system: udunits, code: mm/s}}}
+assets:
+- name: faulty bench
+  children:
+  - name: faulty lift
+    families: [Faulty lift]
+    settings: {speed: fast}
+  - name: inverted
+    identifiers: [{kind: EPICS_PV, value: "faulty:z"}]
+    signal_limits:
+      "faulty:z": {low: 360, high: -360}
+  - {name: fine}
+capabilities: [{code: not-one, name: Misspelt}]
+"""
+FAULTS = [("15:5", "update_asset_settings"), ("19:7", "set_asset_signal_limits"), ("21:16", "define_capability")]
+
+
+def test_a_comparison_rehearses_every_command_and_names_the_lines_of_what_would_be_refused(
+    apply: Apply, baton: Baton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_text(FAULTY)
+    assert diff_files(baton, [file]) == REFUSED
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("!")]
+    assert [line.partition(f"{file}:")[2].split(" would")[0] for line in told] == [": ".join(one) for one in FAULTS], told
+    assert "low must not be above high" in told[1]
+    assert not [*baton.every("list_assets", name="faulty bench")], "nothing is recorded"
+    assert apply(FAULTY, dry_run=True)[0] == REFUSED
+
+    code, lines = apply(FAULTY)
+    refused = [line.partition(f"{file}:")[2] for line in lines if line.startswith("!")]
+    assert (code, sorted(line.split(": ")[0] for line in refused)) == (REFUSED, [place for place, _ in FAULTS]), lines
+    assert asset(baton, "fine").lifecycle == "Active", "the rest is done"
+
+
+def test_an_address_that_two_assets_claim_is_told(apply: Apply) -> None:
+    own = "{name: %s, identifiers: [{kind: EPICS_PV, value: 'both:rot'}]}"
+    code, lines = apply(f"assets: [{own % 'one'}, {own % 'two'}]\n")
+    assert (code, lines[0][:2]) == (DONE, "? ")
+    assert "file.yaml:1:10: one claims the address both:rot, and so does two; gates" in lines[0]
+    told = apply(f"assets: [{own % 'three'}]\n", dry_run=True)[1][0]
+    assert "three claims the address both:rot, and so does one and two; gates" in told
+    alone = "assets: [{name: one, identifiers: [{kind: EPICS_PV, value: 'alone:rot'}]}]\n"
+    assert apply(alone)[1][0].startswith("~ asset one"), "the other one has both:rot alone by then"
 
 
 def test_a_status_that_somebody_reported_since_is_left_alone(apply: Apply, baton: Baton) -> None:

@@ -30,6 +30,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     },
     "inspect_plan_binding": {"practice_id": "{practice_id}", "asset_ids": ["{asset_id}"]},
     "read_assets": {"asset_ids": ["{asset_id}"]},
+    "rehearse_commands": {"commands": [{"operation": "register_actor", "arguments": {"name": "Mira"}}]},
     "resolve_signals": {"addresses": ["lum:m102"]},
     "read_signals": {"addresses": ["lum:m102"]},
     "preflight_run": {"name": "Load step 2", "plan_id": "{plan_id}"},
