@@ -82,7 +82,7 @@ async def test_one_simulated_reading_marks_its_channel_for_good(store: Store) ->
     ]
 
 
-def captured(procedure_id: UUID, value: float, pass_number: int, **payload: Any) -> Activity:
+def captured_row(procedure_id: UUID, value: float, pass_number: int, **payload: Any) -> Activity:
     """The row of a step that captured the sharpness of a pass."""
     place = {"conduct_id": procedure_id, "iteration_index": pass_number, "closing": False, "step_index": 0, "attempt": 1}
     own = {"procedure_id": procedure_id, "step_kind": "capture", "slot": "sharpness", "mark": "outcome", **place}
@@ -97,9 +97,13 @@ async def test_what_steps_of_phases_captured_are_readings_in_their_order(store: 
     call = Call(OPERATOR, SYSTEM_HTTP, START, new_id(), new_id())
     writes: list[list[Any]] = [
         [reading(run_id, channel_name="sharpness", value=1.0)],
-        [captured(phase, 2.0, 1, captured_unit="um"), captured(alone, 9.0, 1)],
+        [captured_row(phase, 2.0, 1, captured_unit="um"), captured_row(alone, 9.0, 1)],
         [reading(run_id, value=3.0)],
-        [captured(phase, 4.0, 2, actuation_kind="simulated", reading={"units": "mm", "sampled_at": "2020-01-01T00:00:00Z"})],
+        [
+            captured_row(
+                phase, 4.0, 2, actuation_kind="simulated", reading={"units": "mm", "sampled_at": "2020-01-01T00:00:00Z"}
+            )
+        ],
     ]
     for rows in writes:
         async with store.session() as session:

@@ -64,9 +64,9 @@ def units_in(steps: Iterable[LocatedStep], bound: Mapping[str, str] = NO_BOUND_U
     for place, step in steps:
         if (unit := unit_in(step, place, bound)) is not None:
             found += [CountedSignal(place, address, unit) for address in counted_signals(step)]
-        verify = getattr(step, "verify", None)
-        if isinstance(verify, kinds.Verification) and verify.unit is not None:
-            found.append(CountedSignal(place, verify.address or step.address, verify.unit))
+        match step:
+            case kinds.RecipeSetpointStep(address=written, verify=kinds.Verification(address=read, unit=str() as own)):
+                found.append(CountedSignal(place, read or written, own))
     return tuple(found)
 
 

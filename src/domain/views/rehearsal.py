@@ -2,7 +2,7 @@
 it; nothing is written. What a beamline file asks for is judged so before it is applied."""
 
 import json
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 from uuid import UUID
 
 from pydantic import Field, JsonValue, ValidationError
@@ -99,7 +99,7 @@ def try_command(given: RehearsedCommand, operation: Operation, permitted: frozen
     if operation.command_name not in permitted:
         detail = f"{operation.command_name} was refused. Your policies do not permit it here; ask an administrator for it."
         raise UnauthorizedError(detail, reason="command_not_permitted")
-    command: Command = operation.input.model_validate_json(json.dumps(given.arguments))
+    command = cast("Command", operation.input.model_validate_json(json.dumps(given.arguments)))
     yield from give(command, call, given.new_id or call.new_id, given.target_id, check=refuse_claimed)
 
 
