@@ -116,6 +116,18 @@ class TestFromProposalToEffect:
         assert rehearsed.status_code == 200
         assert [event["event_type"] for event in rehearsed.json()["would"]] == ["ZoneDefined"]
 
+    async def test_a_rehearsal_judges_commands_that_are_held_outright_or_with_approval_and_no_other(
+        self, desk: ApprovalService
+    ) -> None:
+        person = await desk.register("Rehearser", "RehearseCommands", "RegisterActor")
+        approval = {"principals": [desk.id_of(desk.approver)]}
+        await desk.define_policy("Asks", [desk.id_of(person)], ["DefineZone"], approval=approval)
+        asked = [("register_actor", "Ada"), ("define_zone", "Optics"), ("register_facility", "Elsewhere")]
+        commands = [{"operation": name, "arguments": {"name": text}} for name, text in asked]
+        answer = await person.post("/rehearsals", {"commands": commands})
+        assert answer.status_code == 200, answer.text
+        assert [one["code"] for one in answer.json()["outcomes"]] == [None, None, "UnauthorizedError"]
+
     async def test_who_holds_the_command_outright_too_is_not_held_up(self, desk: ApprovalService) -> None:
         person = await desk.register("Both", "DefineZone")
         await desk.define_policy(

@@ -67,7 +67,12 @@ class PolicyService:
 
 def fill_ids(value: Any, ids: dict[str, str]) -> Any:
     """Return an argument with the ids it names."""
-    return [fill_ids(one, ids) for one in value] if isinstance(value, list) else value.format(**ids)
+    match value:
+        case list():
+            return [fill_ids(one, ids) for one in value]
+        case dict():
+            return {name: fill_ids(one, ids) for name, one in value.items()}
+    return value.format(**ids)
 
 
 @asynccontextmanager
