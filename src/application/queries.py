@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from baton.application.caller import Caller
 from baton.application.commands import READ_EVENT_TEXTS, refuse_denied
+from baton.application.dry_runs import DryRunPorts
 from baton.application.ports import Authorizer, Bookmark, Clock, EventRow, IdGenerator, Session, Store
 from baton.application.unit_of_work import UnitOfWork, refuse_missing
 from baton.domain.access.actor import Names, names_of
@@ -72,7 +73,7 @@ class Queries:
             return await self._history(query, caller, target_id)
         call = caller.call(self.clock(), self.new_id())
         async with self.store.snapshot() if query.of_one_moment else self.store.session() as session:
-            unit = UnitOfWork(session, caller, self.authorizer, self.ports)
+            unit = UnitOfWork(session, caller, self.authorizer, DryRunPorts(self.ports) if query.rehearses else self.ports)
             known: tuple[State | Call, ...] = (call,)
             if operation.target is not None and operation.aggregate is not None and target_id is not None:
                 if isinstance(query, TimeTravel) and query.travels:

@@ -158,7 +158,10 @@ class QueueRunner(LookUpWork):
         while not await watch.has_ended():
             attempt.heartbeat()
             await watch.wait()
-        await self._record(queue, item, records.EndQueueItem, **await watch.failure())
+        end = await watch.early_end()
+        if end and isinstance(watch.state, Procedure):
+            end["asked"] = await self.commands.read(procedures.aborted_by(watch.state), system_caller(item)) is not None
+        await self._record(queue, item, records.EndQueueItem, **end)
 
     async def _record(self, queue: Queue, item: QueueItem, kind: type[Command], **fields: object) -> None:
         """Record something about an attempt at an item, as the service itself."""
@@ -189,25 +192,26 @@ class EndWatch:
         kinds: tuple[Any, UUID] = (Run, item.launch.run_id) if item.run_id else (Procedure, item.launch.procedure_id())
         self._kind, self._id = kinds
         self._watch: StreamWatch[Any] = StreamWatch(store, *kinds)
-        self._state: Any = None
+        self.state: Any = None
 
     async def has_ended(self) -> bool:
         """Return whether it has ended; a run that is stopped or aborted has when its phases have been closed too."""
-        self._state = await self._watch.poll()
-        return self._state.status in ENDED[self._kind] and self._state.live_conduct_id is None
+        self.state = await self._watch.poll()
+        return self.state.status in ENDED[self._kind] and self.state.live_conduct_id is None
 
     async def wait(self) -> None:
         await self._watch.wait()
 
-    async def failure(self) -> dict[str, str]:
-        """Return the code and the sentence of an end that is no completion; nothing of one that is."""
-        if self._state.status is ENDED[self._kind][0]:
+    async def early_end(self) -> dict[str, Any]:
+        """Return the code and the sentence of an end that is no completion, and whether a run was stopped; nothing of one
+        that is."""
+        if self.state.status is ENDED[self._kind][0]:
             return {}
-        code = f"{self._kind.__name__}{self._state.status.value}"
+        code = f"{self._kind.__name__}{self.state.status.value}"
         if self._kind is Run:
             ends: list[Any] = await load_events(self._store, self._id, runs.RunStopped, runs.RunAborted, runs.RunTruncated)
-            return {"code": code, "detail": ends[-1].reason}
-        return {"code": code, "detail": self._state.last_status_reason or code}
+            return {"code": code, "detail": ends[-1].reason, "asked": self.state.status is runs.STOPPED}
+        return {"code": code, "detail": self.state.last_status_reason or code}
 
 
 ENDED: Mapping[Any, tuple[Any, ...]] = {

@@ -18,7 +18,7 @@ from baton.beamline.reading import BeamlineFileError
 from baton.beamline.record import ALL_KINDS, AT_ONCE, BeamlineRecord, Key
 from baton.client import Baton
 from baton.client.index import OPERATIONS, OperationEntry
-from baton.client.refusals import ProposedError, Refusal
+from baton.client.refusals import ArgumentsError, ProposedError, Refusal
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.canonical import content_hash
 
@@ -51,16 +51,7 @@ class PlanApplication:
 
     def run(self) -> Results:
         """Issue every command, those that nothing holds up at once; then retire, one after the other."""
-        changes = {(one.section, one.key): one for one in self.plan.changes if one.updates}
-        sorter: TopologicalSorter[Key] = TopologicalSorter(
-            {key: [need for need in change.needs if need in changes] for key, change in changes.items()}
-        )
-        try:
-            sorter.prepare()
-        except CycleError as error:
-            circle = ", ".join(f"{section} {key}" for section, key in error.args[1])
-            raise BeamlineFileError([f"These need each other, and none can be made first: {circle}."]) from None
-        self.work_off(sorter, changes)
+        self.work_off(prepared_sorter(self.plan), changes_of(self.plan))
         for change in self.plan.retirements:
             self.issue_all(change)
         return self.results
@@ -90,8 +81,8 @@ class PlanApplication:
         for place, update in enumerate(change.updates):
             try:
                 self.issue(change, update, creates=change.creates and place == 0)
-            except Refusal as refusal:
-                self.results.refused[key] = f"{update.operation} is refused: {refusal.detail}"
+            except (Refusal, ArgumentsError) as refusal:
+                self.results.refused[key] = f"{change.place_of(update)}{refusal_sentence(update, refusal)}"
                 self.advance(len(change.updates) - place)
                 return
             except ProposedError as waiting:
@@ -139,6 +130,30 @@ class PlanApplication:
                 return [self.resolve_argument(one) for one in value]
             case _:
                 return value
+
+
+def changes_of(plan: ChangePlan) -> dict[Key, ThingChange]:
+    """Return what is made and changed by commands."""
+    return {(one.section, one.key): one for one in plan.changes if one.updates}
+
+
+def prepared_sorter(plan: ChangePlan) -> "TopologicalSorter[Key]":
+    """Return the things in the order in which one needs the other; refuse those that need each other."""
+    changes = changes_of(plan)
+    sorter: TopologicalSorter[Key] = TopologicalSorter(
+        {key: [need for need in change.needs if need in changes] for key, change in changes.items()}
+    )
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        circle = ", ".join(f"{section} {key}" for section, key in error.args[1])
+        raise BeamlineFileError([f"These need each other, and none can be made first: {circle}."]) from None
+    return sorter
+
+
+def refusal_sentence(update: Update, refusal: Refusal | ArgumentsError) -> str:
+    """Return why a command is refused, or was not sent."""
+    return str(refusal) if isinstance(refusal, ArgumentsError) else f"{update.operation} is refused: {refusal.detail}"
 
 
 def command_key(operation: OperationEntry, content: object) -> str:

@@ -67,6 +67,11 @@ class ThingChange:
     generation: int = 0  # How many of this key were retired before.
     needs: frozenset[Key] = frozenset()
     name: str = ""  # What people call it.
+    place: EntryPlace | None = None
+
+    def place_of(self, update: Update) -> str:
+        """Return where the entry says what a command is to do, before a sentence; nothing for what no entry says."""
+        return "" if self.place is None else f"{self.place.below(*update.at)}: "
 
     @property
     def title(self) -> str:
@@ -81,6 +86,8 @@ class ChangePlan:
     changes: tuple[ThingChange, ...] = ()
     retirements: tuple[ThingChange, ...] = ()
     moved: Mapping[str, str] = field(default_factory=dict)  # Paths of assets that have another one on record.
+    remarks: tuple[str, ...] = ()  # What somebody should know, and no command changes.
+    refused: int = 0  # How many changes would be refused.
 
     @property
     def commands(self) -> int:
@@ -236,6 +243,7 @@ def compare(thing: WantedThing, at: str, record: BeamlineRecord, known: Collecti
     needs.discard((thing.section, thing.key))
     key = (thing.section, at)
     common: dict[str, Any] = {"section": thing.section, "key": thing.key, "needs": frozenset(needs), "name": thing.name}
+    common["place"] = thing.place
     if key in record.unnamed:
         return ThingChange(**common, obstacles=(f"what is on record cannot be compared: {record.unnamed[key]}",))
     if key not in record.things:

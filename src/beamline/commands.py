@@ -5,19 +5,21 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from baton.beamline.addresses import shared_addresses
 from baton.beamline.application import PlanApplication, Results
 from baton.beamline.changes import ChangePlan, ThingChange, changes, wanted_things, with_default_facility
 from baton.beamline.export import UnknownRootError, export_text
 from baton.beamline.file import SECTIONS
 from baton.beamline.reading import BeamlineFileError, LoadedFile, read_files
 from baton.beamline.record import BeamlineRecord, Key, RecordReader
+from baton.beamline.rehearsal import rehearsed_plan
 from baton.beamline.schema import file_schema
 from baton.client import Baton
 from baton.client.wording import terminal_text
@@ -51,14 +53,14 @@ def apply_content(
 ) -> int:
     """Apply files that were read."""
     compared = compare(client, files, prune=prune)
-    plan = compared.plan
+    plan = rehearsed_plan(client, compared.plan, compared.record) if dry_run else compared.plan
     print_plan(plan)
     if not plan.commands:
         print("Nothing to do." if plan.obstacles else "The record says what the file says.")
         return REFUSED if plan.obstacles else DONE
     if dry_run:
         print("Nothing was changed: this was a dry run.")
-        return DONE
+        return REFUSED if plan.refused else DONE
     if plan.retirements and not yes and not confirm(len(plan.retirements)):
         print("Nothing was changed.")
         return REFUSED
@@ -66,16 +68,27 @@ def apply_content(
 
 
 def diff_files(client: Baton, paths: Sequence[Path], *, prune: bool = False) -> int:
-    """Print what applying files would change; 2 where anything would, or cannot."""
+    """Print what applying files would change, and what would be refused; 2 where anything differs, 1 where anything would
+    be refused."""
     try:
-        plan = compare(client, read_files(paths), prune=prune).plan
+        plan = rehearse(client, paths, prune=prune)
     except BeamlineFileError as error:
         return refuse_files(error)
     print_plan(plan)
-    if plan.commands or plan.obstacles:
-        return DIFFERENT
-    print("The record says what the file says.")
-    return DONE
+    if not plan.commands and not plan.obstacles:
+        print("The record says what the file says.")
+    return diff_code(plan)
+
+
+def rehearse(client: Baton, paths: Sequence[Path], *, prune: bool = False) -> ChangePlan:
+    """Return what applying files would change, every command judged as it would be then."""
+    compared = compare(client, read_files(paths), prune=prune)
+    return rehearsed_plan(client, compared.plan, compared.record)
+
+
+def diff_code(plan: ChangePlan) -> int:
+    """Return the exit code of a comparison."""
+    return REFUSED if plan.refused else DIFFERENT if plan.commands or plan.obstacles else DONE
 
 
 def export_record(client: Baton, root: str | None = None) -> int:
@@ -114,7 +127,8 @@ def compare(client: Baton, files: Sequence[LoadedFile], *, prune: bool = False) 
         wanted |= dict.fromkeys(key for key in record.things if key[0] == "assets")
     with progress("reading", len(wanted)) as advance:
         reader.read_entries(wanted, advance)
-    return Comparison(record, changes(record, files, prune=prune))
+    plan = changes(record, files, prune=prune)
+    return Comparison(record, replace(plan, remarks=shared_addresses(client, things, record, plan.moved)))
 
 
 def issue(client: Baton, compared: Comparison, look_again: Callable[[], Comparison]) -> Results:
@@ -152,6 +166,8 @@ def say(plan: ChangePlan, results: Results) -> int:
 
 def print_plan(plan: ChangePlan) -> None:
     """Print what is to be done, one line for each command that changes something, coloured on a terminal."""
+    for remark in plan.remarks:
+        print_line("?", remark)
     lines = list(plan_lines(plan))
     for sign, text in lines[:MOST_LINES]:
         print_line(sign, text)
@@ -160,7 +176,8 @@ def print_plan(plan: ChangePlan) -> None:
     if lines:
         made = sum(one.creates and bool(one.updates) for one in plan.changes)
         changed = sum(not one.creates and bool(one.updates) for one in plan.changes)
-        kept = f", {len(plan.obstacles)} that cannot be changed" if plan.obstacles else ""
+        kept = f", {count} that cannot be changed" if (count := len(plan.obstacles) - plan.refused) else ""
+        kept += f", {plan.refused} that would be refused" if plan.refused else ""
         print(f"{made:,} to make, {changed:,} to change, {len(plan.retirements):,} to retire{kept}.")
 
 

@@ -11,7 +11,7 @@ from baton.beamline.kinds.kind import references, rewrite
 from baton.beamline.record import BeamlineRecord, Key
 from baton.beamline.yaml_text import yaml_text
 
-REACHED_BACK = ("recipes", "plans", "schedules", "clearances", "supplies")
+REACHED_BACK = ("recipes", "plans", "schedules", "queues", "clearances", "supplies")
 """Sections of which a root brings along what refers only to what it has."""
 
 

@@ -18,6 +18,7 @@ from baton.domain.equipment.partition import PartitionRule
 from baton.domain.equipment.values import AlternateIdentifier, Drawing, Owner, Port, SignalLimits
 from baton.domain.facility.facility import FacilityIdentifier, FacilityKind
 from baton.domain.kernel import Value
+from baton.domain.queue.queue import OnFailure
 from baton.domain.recipe.capability import ExecutorShape
 from baton.domain.recipe.conduct_options import OnUnknownOutcome, WatchedGates
 from baton.domain.recipe.method import PortRequirement
@@ -386,6 +387,17 @@ class ScheduleEntry(FileEntry):
     status: Annotated[Literal["Active", "Held"] | None, note("Whether it fires; left out, a new one does.")] = None
 
 
+class QueueEntry(FileEntry):
+    """The queue of a beamline with its settings; its items are work, and no part of a file."""
+
+    name: Name
+    asset: Annotated[Reference, note("Path of the beamline, a root of the asset tree."), RefersTo("assets")]
+    on_failure: Annotated[
+        OnFailure | None, note("What an item that fails or is refused leads to; hold, where none is given.")
+    ] = None
+    status: Annotated[Literal["Active", "Held"] | None, note("Whether it starts items; left out, a new one does.")] = None
+
+
 class OutsideReference(FileEntry):
     """Something outside the service that a clearance covers."""
 
@@ -439,6 +451,7 @@ class BeamlineFile(Value):
     groups: Annotated[tuple[GroupEntry, ...], note("Who is permitted together.")] = ()
     policies: Annotated[tuple[PolicyEntry, ...], note("Who may do what.")] = ()
     schedules: Annotated[tuple[ScheduleEntry, ...], note("Work on a calendar.")] = ()
+    queues: Annotated[tuple[QueueEntry, ...], note("What conducts the next work at a beamline.")] = ()
     clearances: Annotated[tuple[ClearanceEntry, ...], note("Safety forms.")] = ()
 
 

@@ -57,7 +57,7 @@ CONTEXTS = {
         *("facility.facility", "federation.credential", "federation.permit", "federation.published_artifact"),
         *("federation.received_artifact", "federation.seal"),
     ),
-    "edge": ("views.event_log", "views.my_access"),
+    "edge": ("views.event_log", "views.my_access", "views.rehearsal"),
 }  # By the context that surfaces name, the modules that declare something, in the order a reader meets them.
 MODULES = [f"baton.domain.{module}" for modules in CONTEXTS.values() for module in modules]
 

@@ -336,6 +336,7 @@ class Query(Answered[Answer], Value):
     operation: ClassVar["Operation"]
     reads_projections: ClassVar[bool] = False  # Whether the answer may be behind the log, and waits for `min_position`.
     of_one_moment: ClassVar[bool] = False  # Whether everything in the answer must be as it was at one moment.
+    rehearses: ClassVar[bool] = False  # Whether it decides commands, which then reach nothing outside.
     personal: ClassVar[bool] = False  # Whether the answer depends on who asks, beyond what they may do.
 
 

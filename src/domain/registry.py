@@ -272,11 +272,13 @@ class Registry:
 REGISTRY = Registry()
 
 
-def standalone_query(path: str, *, context: str, **options: Unpack[QuestionOptions]) -> "Callable[[type[Q]], type[Q]]":
+def standalone_query(
+    path: str, *, context: str, method: str = "GET", **options: Unpack[QuestionOptions]
+) -> "Callable[[type[Q]], type[Q]]":
     """Declares a query that is about no aggregate."""
 
     def declare(query: "type[Q]") -> "type[Q]":
-        REGISTRY.declare(operation_of(query, kind="query", context=context, method="GET", path=path, **options))
+        REGISTRY.declare(operation_of(query, kind="query", context=context, method=method, path=path, **options))
         return query
 
     return declare

@@ -24,9 +24,11 @@ from baton.domain.conduct.progress import FilledSlot
 from baton.domain.decision.decision import Inference
 from baton.domain.kernel import State, StoredEvent
 from baton.domain.procedure.activity_logbook import Activity
+from baton.domain.procedure.procedure import PHASES
 from baton.domain.registry import REGISTRY
-from baton.domain.run.logbooks import Channel, Observation, channels_of
+from baton.domain.run.logbooks import Channel, Observation, SamplingProcedure, StoredReading, channels_of
 from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
+from baton.domain.shared.logbooks import Entry
 from baton.domain.shared.reads import LatestEvents, TextPart
 from baton.domain.shared.writes import Record
 from baton.domain.trust.authorization import AuthzResult
@@ -174,7 +176,7 @@ class MemoryStore:
     def records_of(self, record: type[Record]) -> Iterable[Record]:
         """Return the rows of a relation that is not listed; views of a logbook are computed."""
         if record is Channel:
-            return channels_of(row for row in self.entries[Observation.relation] if isinstance(row, Observation))
+            return channels_of(self.readings())
         if record is FilledSlot:
             return slots_of(row for row in self.entries[Activity.relation] if isinstance(row, Activity))
         return self.rows.values()
@@ -184,6 +186,9 @@ class MemoryStore:
         if summary is ModelCall:
             yield from model_calls(row for row in self.entries[Inference.relation] if isinstance(row, Inference))
             return
+        if summary is Observation:
+            yield from self.readings()
+            return
         projection = REGISTRY.projections.get(summary.relation)
         if projection is None:
             yield from self.entries[summary.relation]
@@ -192,6 +197,13 @@ class MemoryStore:
         for stream in self.streams:
             if stream[0] == projection.aggregate.name and (state := self.state(stream)) is not None:
                 yield summary.of(state)
+
+    def readings(self) -> Iterator[Observation]:
+        """Yield the readings of runs: those that were appended, and what steps of their phases captured."""
+        activities = [row for row in self.entries[Activity.relation] if isinstance(row, Activity)]
+        runs = {id: UUID(key) for kind, key, id in self.look_ups if kind == PHASES}
+        yield from (row for row in self.entries[StoredReading.relation] if isinstance(row, Observation))
+        yield from captured_readings(activities, runs)
 
     async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> CommandResult | None:
         held = self.keys.get(_holder(claim))
@@ -387,6 +399,26 @@ def slots_of(activities: Iterable[Activity]) -> Iterator[FilledSlot]:
         place = (row.procedure_id, _require(row.conduct_id), _require(row.iteration_index), _require(row.closing))
         content = {"artifact": payload["artifact"]} if "artifact" in payload else {"value": payload.get("captured_value")}
         yield FilledSlot(row.event_id, *place, _require(row.step_index), row.slot, content, _require(row.recorded_at))
+
+
+def captured_readings(activities: Iterable[Activity], runs: Mapping[UUID, UUID]) -> Iterator[Observation]:
+    """Yield what steps captured as readings of the runs that their procedures are phases of."""
+    for row in activities:
+        payload: Any = row.payload
+        if row.slot is None or "captured_value" not in payload or row.procedure_id not in runs:
+            continue
+        reading = payload.get("reading", {})
+        own = {name: getattr(row, name) for name in Entry.model_fields}
+        yield Observation(
+            **own,
+            run_id=runs[row.procedure_id],
+            channel_name=row.slot,
+            value=payload["captured_value"],
+            units=payload.get("captured_unit") or reading.get("units"),
+            sampling_procedure=SamplingProcedure.CAPTURE,
+            simulated=payload.get("actuation_kind") == "simulated",
+            sampled_at=reading.get("sampled_at") or row.sampled_at,
+        )
 
 
 def _require(value: T | None) -> T:

@@ -99,10 +99,34 @@ class TestFromProposalToEffect:
         assert cause(missing)[:2] == (404, "ActorNotFoundError")
         assert len((await desk.boss.get("/proposals", limit=100)).json()["items"]) == before
 
+    async def test_an_open_proposal_waits_for_everybody_and_says_who_may_decide(self, desk: ApprovalService) -> None:
+        proposed = await desk.propose()
+        verbs = ("approve_proposal", "reject_proposal", "withdraw_proposal")
+        for person, may in (
+            (desk.approver, {verbs[0]: True, verbs[1]: True}),
+            (desk.bystander, {verbs[0]: False, verbs[1]: False}),
+            (desk.proposer, {verbs[0]: False, verbs[1]: False, verbs[2]: True}),
+        ):
+            assert (await waiting_proposals(person, limit=100))[proposed["proposal_id"]] == may
+            listed = await waiting_proposals(person, limit=100, permitted=True)
+            assert (proposed["proposal_id"] in listed) == (person is desk.approver)
+
     async def test_a_dry_run_stays_a_dry_run(self, desk: ApprovalService) -> None:
         rehearsed = await desk.proposer.post("/zones", {"name": "Dry"}, Prefer="handling=dry-run")
         assert rehearsed.status_code == 200
         assert [event["event_type"] for event in rehearsed.json()["would"]] == ["ZoneDefined"]
+
+    async def test_a_rehearsal_judges_commands_that_are_held_outright_or_with_approval_and_no_other(
+        self, desk: ApprovalService
+    ) -> None:
+        person = await desk.register("Rehearser", "RehearseCommands", "RegisterActor")
+        approval = {"principals": [desk.id_of(desk.approver)]}
+        await desk.define_policy("Asks", [desk.id_of(person)], ["DefineZone"], approval=approval)
+        asked = [("register_actor", "Ada"), ("define_zone", "Optics"), ("register_facility", "Elsewhere")]
+        commands = [{"operation": name, "arguments": {"name": text}} for name, text in asked]
+        answer = await person.post("/rehearsals", {"commands": commands})
+        assert answer.status_code == 200, answer.text
+        assert [one["code"] for one in answer.json()["outcomes"]] == [None, None, "UnauthorizedError"]
 
     async def test_who_holds_the_command_outright_too_is_not_held_up(self, desk: ApprovalService) -> None:
         person = await desk.register("Both", "DefineZone")
@@ -133,6 +157,11 @@ class TestFromProposalToEffect:
             assert done.structured_content is not None
             assert done.structured_content["state"] == "done"
         assert name in await until_named(desk, name)
+
+
+async def waiting_proposals(api: Api, **asked: Any) -> dict[str, dict[str, bool]]:
+    items = (await api.get("/waiting", kind="proposal", **asked)).json()["items"]
+    return {one["id"]: {verb["name"]: verb["permitted"] for verb in one["commands"]} for one in items}
 
 
 async def until_named(desk: ApprovalService, name: str) -> set[str]:

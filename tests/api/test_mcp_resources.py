@@ -123,12 +123,15 @@ async def test_a_listener_is_told_of_changes_and_of_nothing_else(api: Api) -> No
         assert await next_change(subscription) == address
 
 
-async def test_whoever_watches_a_beamline_is_told_of_its_supplies(api: Api) -> None:
+async def test_whoever_watches_a_beamline_is_told_of_its_supplies_and_its_queue(api: Api) -> None:
     line = await beamline(api)
     address = f"baton://assets/{line.unit_id}/now"
     async with agent(api) as client, client.listen(resource_subscriptions=[address]) as subscription:
         await api.execute(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
         assert await next_change(subscription) == address
+        await api.create("/queues", {"name": "Tonight", "asset_id": line.unit_id})
+        assert await next_change(subscription) == address
+        assert (await read(client, address))["queue"]["name"] == "Tonight"
 
 
 async def test_a_subscription_names_what_it_watches(api: Api) -> None:

@@ -76,6 +76,7 @@ async def test_a_queue_from_its_opening_to_its_retirement(api: Api) -> None:
         "versions": shown["items"][1]["versions"],
         "status": "Waiting",
         "attempt": 1,
+        "estimate": shown["forecast"][1]["estimate"],
         **dict.fromkeys(("run_id", "procedure_id", "code", "detail", "started_at", "ended_at")),
     }
     (version,) = shown["items"][1]["versions"]

@@ -468,6 +468,10 @@ class TestUnits:
         with pytest.raises(DetailedFault) as failed:
             await self.do(effects, setpoint("bl7:axis", 1600, unit="um", verify=verify))
         assert (failed.value.facts["asked"], failed.value.facts["unit"]) == (1.6, "mm")
+        wide = {**verify, "tolerance": 150.0, "unit": "um"}
+        await self.do(effects, setpoint("bl7:axis", 1600, unit="um", verify=wide))
+        with pytest.raises(DetailedFault, match=r"not within 0\.15 of 1\.7"):
+            await self.do(effects, setpoint("bl7:axis", 1700, unit="um", verify=wide))
 
     async def test_an_unlike_reading_deviates_and_a_like_one_does_not(self, effects: StepEffects, axis: Simulator) -> None:
         done, _ = await self.do(effects, setpoint("bl7:axis", 2.0, unit="mm", verify=True))

@@ -150,6 +150,22 @@ def test_nothing_is_retired_without_prune_and_a_word(apply: Apply, baton: Baton)
     assert sorted(names) == ["Active", "Decommissioned"]
 
 
+def test_a_queue_is_held_resumed_and_retired_as_long_as_nothing_is_in_it(apply: Apply, baton: Baton) -> None:
+    file = "assets: [{name: queued}, {name: aside}]\nqueues: [{name: Next, asset: queued, status: %s}%s]\n"
+    more = ", {name: Empty, asset: aside}"
+    assert apply(file % ("Held", more))[0] == DONE
+    code, lines = apply(file % ("Active", more))
+    assert (code, lines[0], apply(file % ("Held", more))[0]) == (DONE, "~ queue Next: status Held -> Active", DONE)
+    work = "capabilities: [{code: baton.capability.waiting, name: Waiting, executor_shapes: [PROCEDURE]}]\n"
+    work += "recipes: [{name: Waiting, capability: Waiting, steps: [{kind: setpoint, address: a, value: 1}]}]\n"
+    assert apply(work)[0] == DONE
+    target = {"kind": "ConductRecipe", "recipe_id": baton.recipes["Waiting"].id, "name": "Wait"}
+    baton.add_queue_items("Next", items=[{"title": "Wait", "target": target}])
+    code, lines = apply("queues: [{name: Other, asset: lonely}]\nassets: [{name: lonely}]\n", prune=True, yes=True)
+    assert (code, lines[2]) == (DONE, "- queue Empty: retire_queue")
+    assert [one.name for one in baton.every("list_queues", status="Held")] == ["Next"], "something is in it"
+
+
 def test_two_things_of_one_name_are_never_guessed_at(apply: Apply, baton: Baton, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in "12":
         baton.register_actor(name="Namesake")
@@ -166,11 +182,68 @@ def test_a_caller_who_may_not_is_refused_and_what_needs_it_is_left(apply: Apply,
         "clearances: [{title: Past, template: ESAF, assets: [], in_force: true}]\n"
     )
     assert code == REFUSED
-    assert [line for line in lines if line.startswith("!")] == [
-        "! clearances: facility/Past: register_clearance is refused: The clearance covers nothing; bind it to at least one "
-        "subject, asset, run, procedure or outside reference."
-    ]
+    (refused,) = [line for line in lines if line.startswith("!")]
+    assert refused.startswith("! clearances: facility/Past: ")
+    assert refused.endswith(
+        "file.yaml:2:14: register_clearance is refused: The clearance covers nothing; bind it to at least one subject, "
+        "asset, run, procedure or outside reference."
+    )
     assert apply("supplies: [{name: beam, kind: photon_beam}]\n")[1] == ["The record says what the file says."]
+
+
+FAULTY = """\
+families:
+- name: Faulty lift
+  affordances: [Translatable]
+  settings_schema:
+    $schema: "https://json-schema.org/draft/2020-12/schema"
+    type: object
+    additionalProperties: false
+    unevaluatedProperties: false
+    properties: {speed: {type: number, unit: {system: udunits, code: mm/s}}}
+assets:
+- name: faulty bench
+  children:
+  - name: faulty lift
+    families: [Faulty lift]
+    settings: {speed: fast}
+  - name: inverted
+    identifiers: [{kind: EPICS_PV, value: "faulty:z"}]
+    signal_limits:
+      "faulty:z": {low: 360, high: -360}
+  - {name: fine}
+capabilities: [{code: not-one, name: Misspelt}]
+"""
+FAULTS = [("15:5", "update_asset_settings"), ("19:7", "set_asset_signal_limits"), ("21:16", "define_capability")]
+
+
+def test_a_comparison_rehearses_every_command_and_names_the_lines_of_what_would_be_refused(
+    apply: Apply, baton: Baton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_text(FAULTY)
+    assert diff_files(baton, [file]) == REFUSED
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("!")]
+    assert [line.partition(f"{file}:")[2].split(" would")[0] for line in told] == [": ".join(one) for one in FAULTS], told
+    assert "low must not be above high" in told[1]
+    assert not [*baton.every("list_assets", name="faulty bench")], "nothing is recorded"
+    assert apply(FAULTY, dry_run=True)[0] == REFUSED
+
+    code, lines = apply(FAULTY)
+    refused = [line.partition(f"{file}:")[2] for line in lines if line.startswith("!")]
+    assert (code, sorted(line.split(": ")[0] for line in refused)) == (REFUSED, [place for place, _ in FAULTS]), lines
+    assert asset(baton, "fine").lifecycle == "Active", "the rest is done"
+
+
+def test_an_address_that_two_assets_claim_is_told(apply: Apply) -> None:
+    own = "{name: %s, identifiers: [{kind: EPICS_PV, value: 'both:rot'}]}"
+    code, lines = apply(f"assets: [{own % 'one'}, {own % 'two'}]\n")
+    assert (code, lines[0][:2]) == (DONE, "? ")
+    assert "file.yaml:1:10: one claims the address both:rot, and so does two; gates" in lines[0]
+    told = apply(f"assets: [{own % 'three'}]\n", dry_run=True)[1][0]
+    assert "three claims the address both:rot, and so does one and two; gates" in told
+    alone = "assets: [{name: one, identifiers: [{kind: EPICS_PV, value: 'alone:rot'}]}]\n"
+    assert apply(alone)[1][0].startswith("~ asset one"), "the other one has both:rot alone by then"
 
 
 def test_a_status_that_somebody_reported_since_is_left_alone(apply: Apply, baton: Baton) -> None:

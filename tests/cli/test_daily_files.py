@@ -54,6 +54,21 @@ async def test_a_file_that_cannot_be_read_is_refused_and_starts_nothing(daily_se
     assert await daily_service.answer("ps") == []
 
 
+async def test_a_file_to_begin_with_is_written_once_and_applies(daily_service: DailyService, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    written = await daily_service.baton("init", str(file))
+    assert (written.returncode, f"baton diff -f {file}" in written.stdout) == (0, True)
+    assert (await daily_service.baton("diff", "-f", str(file))).returncode == 2, "nothing of it would be refused"
+    assert (await daily_service.baton("apply", "-f", str(file))).returncode == 0
+    before = file.read_text()
+    again = await daily_service.baton("init", str(file))
+    assert (again.returncode, again.stderr, file.read_text()) == (
+        1,
+        f"baton: {file} is there already; name another file.\n",
+        before,
+    )
+
+
 async def test_the_catalog_is_loaded_and_the_schema_printed(daily_service: DailyService) -> None:
     loaded = await daily_service.answer("catalog", "load")
     assert loaded == {"exit_code": 0}

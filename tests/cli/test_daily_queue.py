@@ -213,6 +213,10 @@ async def test_a_closed_gate_is_shown_with_the_item_that_waits_for_it(
     try:
         shown = (await daily_service.baton("queue", "show", QUEUE)).stdout
         assert "No supply of kind photon_beam in scope is Available" in shown
+        screen = (await daily_service.baton("status", UNIT)).stdout
+        assert (
+            f"  queue      {QUEUE}: Held (not yet), 1 waiting\n             next: one; closed: No supply of kind" in screen
+        )
     finally:
         await daily_service.answer("call", "mark_supply_recovering", "Beam", "reason=injecting")
         await daily_service.answer("call", "restore_supply", "Beam", "reason=beam back")

@@ -636,6 +636,16 @@ class TestReactions:
         assert "caution_drafter (3 times: EngineUnavailableError: it does not answer)" in sentence
 
 
+class TestSignals:
+    def test_addresses_that_two_assets_claim_are_told(self, doctor: Doctor, database_url: str) -> None:
+        assert doctor("signals", DATABASE_URL=database_url).lines["signals"][0] == "ok"
+        with psycopg.connect(database_url) as connection:
+            for address in ("bl7:rot", "bl7:rot", "bl7:x"):
+                connection.execute("INSERT INTO lookups VALUES ('epics-pv', %s, gen_random_uuid())", (address,))
+        verdict, sentence = doctor("signals", DATABASE_URL=database_url).lines["signals"]
+        assert (verdict, "claim bl7:rot, so" in sentence) == ("warning", True)
+
+
 class TestCatalogues:
     SETTINGS: ClassVar = {"TILED_DIRECTORY": "/srv/tiled", "DATA_ROOTS": '["/data"]'}
 

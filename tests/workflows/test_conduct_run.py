@@ -28,6 +28,7 @@ from baton.domain.conduct.work_items import GetWork, WorkView
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
 from baton.domain.procedure.procedure import ProcedureStatus
 from baton.domain.registry import REGISTRY
+from baton.domain.run.logbooks import ListRunObservations
 from baton.domain.run.run import FAILED_RUNS, AbortRun, CompleteRun, HoldRun, RunAborted, RunHeld, RunStatus, StopRun
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.start.run_start import ResumeRun
@@ -133,6 +134,9 @@ async def test_loops_are_phases_too_and_all_they_bring_is_told(series: StartedRu
     assert [phase["iteration_count"] for phase in done.body["phases"]] == [3, 1, None]
     assert [artifact["uri"] for artifact in done.body["artifacts"]] == ["file:///reduced.h5"]
     assert done.body["outputs"] == {"reduced": done.body["artifacts"][0]}
+    readings = await series.stack.ask(ListRunObservations(), series.run_id)
+    named = [(one.channel_name, one.sampling_procedure) for one in readings.items]
+    assert named == [*[("sharpness", "capture")] * 3, ("seen", "capture")]
     assert (done.body["actuation_kind"], (await series.run()).actuation_kind) == ("Hybrid", "Hybrid")
 
 

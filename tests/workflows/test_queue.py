@@ -227,6 +227,26 @@ async def test_a_run_that_fails_fails_its_item(run_stack: RunStack) -> None:
     assert item.detail.startswith("phase Phase 0 of 1")
 
 
+async def test_what_somebody_ended_is_stopped_and_not_failed(run_stack: RunStack) -> None:
+    stack, queue = run_stack.stack, await open_queue(run_stack.stack, on_failure="continue")
+    gated = await recipe(stack, [GATE])
+    run, procedure = await queue.add(survey(run_stack, gated), write(gated))
+    first = await queue.wait_for(run, "Running")
+    await until(lambda: live_conduct(stack, Run, first.launch.run_id))
+    await stack.do(command("stop_run", {"reason": "enough for tonight"}), first.launch.run_id)
+    stopped = await queue.wait_for(run, "Stopped")
+    assert (stopped.code, stopped.detail) == ("RunStopped", "enough for tonight")
+    second = await queue.wait_for(procedure, "Running")
+    await until(lambda: live_conduct(stack, Procedure, second.launch.procedure_id()))
+    await stack.do(command("abort_procedure", {"reason": "the sample slipped"}), second.launch.procedure_id())
+    assert (await queue.wait_for(procedure, "Stopped")).code == "ProcedureAborted"
+
+
+async def live_conduct(stack: ConductStack, state: type[Any], id: UUID) -> Any:
+    found = await load_state(stack, state, id)
+    return found and found.live_conduct_id
+
+
 async def test_a_queue_pauses_behind_an_item_and_goes_on_when_it_is_resumed(stack: ConductStack) -> None:
     queue = await open_queue(stack)
     id = await recipe(stack, [setpoint("a", 2)])

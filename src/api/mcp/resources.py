@@ -63,10 +63,10 @@ KINDS = (
     ResourceKind(
         "baton://assets/{asset_id}/now",
         "now",
-        "What is going on at a beamline: permits, supplies, cautions, the live run. Changes are told when anything of these "
-        "kinds changes, here or elsewhere.",
+        "What is going on at a beamline: permits, supplies, cautions, the live run, the queue. Changes are told when "
+        "anything of these kinds changes, here or elsewhere.",
         "get_beamline_now",
-        frozenset({"Run", "Procedure", "Supply", "Enclosure", "Clearance", "Caution"}),
+        frozenset({"Run", "Procedure", "Supply", "Enclosure", "Clearance", "Caution", "Queue"}),
     ),
 )
 

@@ -149,11 +149,12 @@ class StepEffects:
 
         def is_near(reading: Reading) -> bool:
             trusted = reading.quality.value != step_values.BAD
-            return trusted and step_values.is_reached(asked, reading.value, reading.index, verify.tolerance)
+            return trusted and step_values.is_reached(asked, reading.value, reading.index, tolerance)
 
         began = self.time.now()
         reading = await control.read(address)
         asked = await wanted.of(reading, address)
+        tolerance = await UnitEdge(verify.unit, self.unit_policy).difference(verify.tolerance, reading, address)
         if not is_near(reading) and verify.timeout is not None:
             deadline = began + timedelta(seconds=verify.timeout)
             reading = await self._follow(control, address, reading, is_near, deadline)
@@ -163,13 +164,13 @@ class StepEffects:
         read, unit = plain(reading.value), "" if reading.units is None else f" {reading.units}"
         message = (
             f"{address} reads {brief(read)}{unit} with quality {reading.quality.value}, which is not within "
-            f"{verify.tolerance:g} of {brief(plain(asked))}."
+            f"{tolerance:g} of {brief(plain(asked))}."
         )
         facts = {
             "address": address,
             "asked": bounded_value(plain(asked)),
             "read": bounded_value(read),
-            "tolerance": verify.tolerance,
+            "tolerance": tolerance,
         }
         facts |= {} if reading.units is None else {"unit": plain(reading.units)}
         raise DetailedFault(StepFault(NOT_REACHED, message, facts), says)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from baton.application.control import Reading
 from baton.domain.recipe.expansion import UnitMismatchError
@@ -32,7 +33,7 @@ class UnitEdge:
         if self.differs(reading):
             await asyncio.to_thread(unit_registry)
 
-    def to_signal(self, value: object, reading: Reading, address: str) -> object:
+    def to_signal(self, value: object, reading: Reading, address: str) -> Any:
         """Return a value of the step as the signal counts it; raise a fault where that is not possible."""
         return self._carry(value, reading, address, outward=True) if self.differs(reading) else value
 
@@ -40,7 +41,13 @@ class UnitEdge:
         """Return what a signal reads as the step counts it; raise a fault where that is not possible."""
         return self._carry(reading.value, reading, address, outward=False) if self.differs(reading) else reading.value
 
-    def _carry(self, value: object, reading: Reading, address: str, *, outward: bool) -> object:
+    async def difference(self, size: float, reading: Reading, address: str) -> float:
+        """Return the size of a difference as the signal counts it: zeros lie apart, as those of temperatures."""
+        await self.load(reading)
+        end, zero = (self.to_signal(one, reading, address) for one in (size, 0.0))
+        return abs(float(end) - float(zero))
+
+    def _carry(self, value: object, reading: Reading, address: str, *, outward: bool) -> Any:
         own, stated = self.unit or "", reading.units or ""
         try:
             return carry(value, *((own, stated) if outward else (stated, own)), self.policy)

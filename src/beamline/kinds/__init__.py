@@ -14,7 +14,14 @@ from baton.beamline.kinds.equipment import (
     SupplySection,
 )
 from baton.beamline.kinds.kind import Section
-from baton.beamline.kinds.people import ActorSection, AgentSection, GroupSection, PolicySection, ScheduleSection
+from baton.beamline.kinds.people import (
+    ActorSection,
+    AgentSection,
+    GroupSection,
+    PolicySection,
+    QueueSection,
+    ScheduleSection,
+)
 from baton.beamline.kinds.recipes import CapabilitySection, MethodSection, PlanSection, PracticeSection, RecipeSection
 
 ASSETS = AssetSection()
@@ -23,6 +30,7 @@ KINDS: dict[str, Section[Any]] = {
     for kind in (
         *(FacilitySection(), EnclosureSection(), RoleSection(), FamilySection(), ModelSection(), AssemblySection(), ASSETS),
         *(SupplySection(), CapabilitySection(), MethodSection(), PracticeSection(), PlanSection(), RecipeSection()),
-        *(ActorSection(), AgentSection(), GroupSection(), PolicySection(), ScheduleSection(), ClearanceSection()),
+        *(ActorSection(), AgentSection(), GroupSection(), PolicySection(), ScheduleSection(), QueueSection()),
+        ClearanceSection(),
     )
 }

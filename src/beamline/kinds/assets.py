@@ -104,7 +104,8 @@ class AssetSection(Section[AssetEntry]):
             present = before.get(signal, ("", NO_LIMITS))[1]
             if present != limits:
                 arguments = {"address": address, "low": limits.low, "high": limits.high, "reason": REASON}
-                yield Update("set_asset_signal_limits", arguments, shown_change(f"limits of {address}", present, limits))
+                sentence = shown_change(f"limits of {address}", present, limits)
+                yield Update("set_asset_signal_limits", arguments, sentence, at=("signal_limits", address))
 
     def lifecycle(self, old: str, new: str | None) -> Iterator[Step]:
         """Yield the verbs that lead to the wanted state; without one, a merely commissioned asset is put into use."""

@@ -36,12 +36,14 @@ class Pin:
 
 @dataclass(frozen=True)
 class Update:
-    """One command on a thing; `sentence` says what it does. `repeatable` tells that a second one would change nothing."""
+    """One command on a thing; `sentence` says what it does. `repeatable` tells that a second one would change nothing, and
+    `at` below which part of the entry it stands."""
 
     operation: str
     arguments: Mapping[str, Any]
     sentence: str
     repeatable: bool = True
+    at: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -251,7 +253,7 @@ class Section(ReferredSection[E]):
         before = getattr(old, name) or {}
         if self.asks(new, name) and (patch := merge_patch_to(before, getattr(new, name) or {})):
             sentence = shown_change(name, {field: before.get(field) for field in patch}, patch)
-            yield Update(operation, {f"{name}_patch": patch}, sentence)
+            yield Update(operation, {f"{name}_patch": patch}, sentence, at=(name,))
 
     def names_version(self, old: E, new: E) -> bool:
         """Return whether the file names another version than there is."""

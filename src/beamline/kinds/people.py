@@ -1,4 +1,4 @@
-"""Who works here and what they may do: actors, agents with their settings, groups, policies, schedules."""
+"""Who works here and what they may do: actors, agents with their settings, groups, policies, schedules, queues."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -11,6 +11,7 @@ from baton.beamline.file import (
     BudgetEntry,
     GroupEntry,
     PolicyEntry,
+    QueueEntry,
     ScheduledRecipe,
     ScheduledRun,
     ScheduleEntry,
@@ -275,9 +276,36 @@ class ScheduleSection(Section[ScheduleEntry]):
         if comparable_target(old.target) != comparable_target(new.target):
             yield Obstacle(f"{shown_change('target', old.target, new.target)}: {self.why_fixed}")
         if self.differs(old, new, "status"):
-            held = new.status == "Held"
-            verb, reason = ("hold_schedule", {"reason": REASON}) if held else ("resume_schedule", {})
-            yield Update(verb, reason, shown_change("status", old.status, new.status))
+            yield hold_or_resume("schedule", old.status, new.status)
+
+
+def hold_or_resume(thing: str, old: str | None, new: str | None) -> Update:
+    """Return the command that holds a thing, or lets it start work again."""
+    verb, reason = ("hold", {"reason": REASON}) if new == "Held" else ("resume", {})
+    return Update(f"{verb}_{thing}", reason, shown_change("status", old, new))
+
+
+class QueueSection(Section[QueueEntry]):
+    """Queues; one with items in it is not retired by a file."""
+
+    section, label, lists, id_name = "queues", "queue", "list_queues", "queue_id"
+    told_by = ("name", "asset")
+    domain_names = {"asset": "asset_id"}
+    creates, retires = "open_queue", "retire_queue"
+    later = {"status": "Active"}
+    fixed, why_fixed = ("on_failure",), "no command changes it; retire the queue, then apply again"
+
+    def texts(self, entry: QueueEntry) -> tuple[str, ...]:
+        return path_of(entry.name), f"{entry.asset}/{path_of(entry.name)}"
+
+    def differences(self, old: QueueEntry, new: QueueEntry, view: Any) -> Iterator[Step]:
+        yield from self.fixed_fields(old, new)
+        if self.differs(old, new, "status"):
+            yield hold_or_resume("queue", old.status, new.status)
+
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]] | None:
+        row = thing.row
+        return None if row.waiting_count or row.running_item_id is not None else super().retirement(thing)
 
 
 def conduct_fields(target: ScheduledRecipe) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option, Typer
+from typer import Argument, Option, Typer
 
 from baton.cli.daily.completion import complete_asset
 from baton.cli.daily.session import DAILY_WORK, ServiceSession, print_json, service_command
+from baton.cli.messages import REFUSED, refuse
 
 app = Typer()
 Files = Annotated[list[Path], Option("-f", "--file", help="A beamline file, YAML or JSON; may be repeated.")]
@@ -41,18 +43,19 @@ def apply_files(session: ServiceSession, files: Sequence[Path], **options: bool)
 
 @service_command(app)
 def diff(session: ServiceSession, file: Files, prune: Prune = False) -> None:
-    """Show what applying beamline files would change; exits with 2 where anything would."""
+    """Show what applying beamline files would change, each command tried; exits with 2 where anything would change, with 1
+    where anything would be refused."""
     from baton.beamline import commands
-    from baton.beamline.reading import BeamlineFileError, read_files
+    from baton.beamline.reading import BeamlineFileError
 
     if not session.as_json:
         raise SystemExit(commands.diff_files(session.client, file, prune=prune))
     try:
-        plan = commands.compare(session.client, read_files(file), prune=prune).plan
+        plan = commands.rehearse(session.client, file, prune=prune)
     except BeamlineFileError as error:
         raise SystemExit(commands.refuse_files(error)) from None
     print_json([change_document(one) for one in (*plan.changes, *plan.retirements)])
-    raise SystemExit(commands.DIFFERENT if plan.commands or plan.obstacles else commands.DONE)
+    raise SystemExit(commands.diff_code(plan))
 
 
 def change_document(change: Any) -> dict[str, Any]:
@@ -86,6 +89,24 @@ def export(
     if code == commands.DONE:
         print_json(YAML(typ="safe", pure=True).load(text.getvalue()))
     raise SystemExit(code)
+
+
+@app.command(rich_help_panel=DAILY_WORK)
+def init(
+    file: Annotated[Path, Argument(help="Where to write it; a file that is there already is not written over.")] = Path(
+        "beamline.yaml"
+    ),
+) -> None:
+    """Write a commented beamline file to begin with; no service is asked."""
+    text = resources.files("baton.beamline").joinpath("starting_file.yaml").read_text()
+    try:
+        with file.open("x") as written:
+            written.write(text)
+    except FileExistsError:
+        refuse(f"{file} is there already; name another file.", code=REFUSED)
+    except OSError as error:
+        refuse(f"{file} cannot be written: {error.strerror}; name another file.", code=REFUSED)
+    print(f"{file} is written. Make it your beamline's, then: baton diff -f {file}")
 
 
 @app.command(rich_help_panel=DAILY_WORK)

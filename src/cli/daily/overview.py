@@ -57,6 +57,8 @@ def status_lines(now: "BeamlineNow") -> Iterator[str]:
         yield field_line("conduct", f"{lost.name}: {in_colour('Lost')} since {local_time(lost.since)}. {lost.message}")
     if not now.runs and not now.conducts and not now.lost:
         yield field_line("run", "nothing is live")
+    if now.queue is not None:
+        yield from queue_lines(now.queue)
     for permit in now.permits:
         seen = seen_text(permit.observation_age)
         watched = "" if permit.monitored else ", no monitor"
@@ -98,6 +100,21 @@ def run_lines(run: Any, now: datetime) -> Iterator[str]:
     if run.hold is not None:
         why = run.hold.reason or "without a reason"
         yield field_line("", f"held {age_text(now - run.hold.since)} ago by {value_text(run.hold.held_by_name)}: {why}")
+
+
+def queue_lines(queue: Any) -> Iterator[str]:
+    """Yield a queue: whether it starts items, what runs, what is next and which gate keeps it."""
+    from baton.client.wording import remaining_text
+
+    why = f" ({queue.last_status_reason})" if queue.status == "Held" and queue.last_status_reason else ""
+    yield field_line("queue", f"{queue.name}: {in_colour(queue.status)}{why}, {queue.waiting_count} waiting")
+    if queue.running is not None:
+        parts = (f"runs: {queue.running.title}", remaining_text(queue.running.estimate))
+        yield field_line("", ", ".join(part for part in parts if part))
+    if queue.next is not None:
+        closed = "".join(f"; closed: {gate.detail}" for gate in queue.closed_gates)
+        early = "" if queue.next.not_before is None else f", not before {local_time(queue.next.not_before)}"
+        yield field_line("", f"next: {queue.next.title}{early}{closed}")
 
 
 def field_line(name: str, text: str) -> str:

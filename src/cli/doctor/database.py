@@ -10,6 +10,7 @@ from baton.application.telemetry import TaskTrouble
 from baton.cli.doctor import CheckResult, ok, warning, wrong
 from baton.cli.startup import one_line
 from baton.domain.enclosure.enclosure import NAMES, RegisterEnclosure, enclosure_key
+from baton.domain.equipment.signals import SIGNALS
 from baton.infrastructure.postgres.adoption import RecordAheadError
 from baton.infrastructure.postgres.leadership import (
     MONITOR_LOCK,
@@ -178,6 +179,17 @@ async def examine_reactions(connection: Connection) -> CheckResult:
         return wrong(f"Not going on: {', '.join(stuck)}. Mend what it says; {remedy}.")
     off = [name for name, enabled, _, _ in rows if not enabled]
     return ok(f"{len(rows)} subscribers follow the log" + (f"; switched off: {', '.join(off)}." if off else "."))
+
+
+async def examine_signals(connection: Connection) -> CheckResult:
+    """Check that no address of the control system is claimed by two assets."""
+    shared = "SELECT key FROM lookups WHERE kind = %s GROUP BY key HAVING count(*) > 1 ORDER BY key"
+    addresses = [key for (key,) in await (await connection.execute(shared, (SIGNALS,))).fetchall()]
+    if not addresses:
+        return ok("No address of the control system is claimed by two assets.")
+    listed = ", ".join(addresses[:5]) + (f" and {len(addresses) - 5} more" if len(addresses) > 5 else "")
+    remedy = "resolve_signals names them; remove the EPICS_PV identifier from all but one"
+    return warning(f"Several assets claim {listed}, so that gates and limits count for all of them; {remedy}.")
 
 
 async def examine_catalogues(connection: Connection, settings: Settings) -> CheckResult:

@@ -274,6 +274,7 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[CheckResult]]] = {
     "reactions": lambda doctor: doctor.ask_database(database.examine_reactions),
     "schedules": Doctor.check_schedules,
     "monitors": Doctor.check_monitors,
+    "signals": lambda doctor: doctor.ask_database(database.examine_signals),
     "catalogues": Doctor.check_catalogues,
     "minter": lambda doctor: doctor.ask_settings(examine_minter),
     "actuation": lambda doctor: doctor.ask_settings(examine_actuation),

@@ -50,7 +50,7 @@ proposal_page = page(
 
 @frame_region("approvals", watches=DECIDING, every=30.0, personal=True)
 async def load_count(queries: PageQueries) -> Context:
-    return await count_waiting(queries, (WaitingKind.PROPOSAL,))
+    return await count_waiting(queries, (WaitingKind.PROPOSAL,), permitted=True)
 
 
 @waiting.region("deciding", asks=[], watches=DECIDING, every=10.0, template="approvals/waiting.html", personal=True)
@@ -92,7 +92,7 @@ async def to_decide(queries: PageQueries) -> Context:
     """Return a page of the proposals that the person may approve, the oldest first."""
     paged: dict[str, object] = {"limit": SHOWN, "cursor": queries.query.get("deciding")}
     if queries.may(ListWaiting):
-        waiting = await queries.ask(ListWaiting, kind=(WaitingKind.PROPOSAL,), **paged)
+        waiting = await queries.ask(ListWaiting, kind=(WaitingKind.PROPOSAL,), permitted=True, **paged)
         ids, place = [one.id for one in waiting.items], waiting.next_cursor
     else:
         page = await list_open(queries, order="asc", **paged)

@@ -1,6 +1,7 @@
 """Queue: what is conducted next at a beamline, in order, with what is known ahead of each item; items are added, moved,
 changed and removed here, one by one or from a spreadsheet."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,8 +27,8 @@ from baton.console.shell import ConsoleShell
 from baton.console.uploads import UploadedFile, read_file_form
 from baton.console.verbs import verb_button
 from baton.domain.contexts import REGISTRY
-from baton.domain.queue.items import AHEAD, BLOCKED, RUNNING, WAITING
-from baton.domain.queue.queue import HELD, AddQueueItems, EditQueueItem, OpenQueue
+from baton.domain.queue.items import AHEAD, RUNNING
+from baton.domain.queue.queue import AddQueueItems, EditQueueItem, OpenQueue
 from baton.domain.queue.views import GetQueue, ListQueueItems, ListQueues
 from baton.domain.views.beamline_now import GetBeamlineNow
 
@@ -76,24 +77,19 @@ async def load_choice(queries: PageQueries) -> Context:
 
 
 async def queue_tiles(queries: PageQueries, **filters: object) -> list[dict[str, object]]:
-    """Return the queues that are not retired, each with what runs, what is next, and what blocks it, as far as the person
+    """Return the queues that are not retired, each with what runs, what is next, and what keeps it, as far as the person
     may see that."""
     queues = await live_queues(queries, **filters)
-    return [{**one, **await front_of(queries, one)} for one in queues]
+    overviews = await asyncio.gather(*(queries.show_if_permitted(GetBeamlineNow, one["asset_id"]) for one in queues))
+    return [{**one, **front_of(now and now["queue"])} for one, now in zip(queues, overviews, strict=True)]
 
 
-async def front_of(queries: PageQueries, queue: Row) -> dict[str, object]:
-    """Return the running item of a queue and the next one, and why the queue is held where it is."""
-    wanted = {
-        "running": RUNNING if queue["running_item_id"] else None,
-        "next": BLOCKED if queue["blocked"] else WAITING if queue["waiting_count"] else None,
-    }
-    found: dict[str, object] = {}
-    for name, status in wanted.items():
-        asked = status and await queries.show_if_permitted(ListQueueItems, queue["queue_id"], status=status, limit=1)
-        found[name] = {**asked["items"][0], "made": outcome_of(asked["items"][0])} if asked and asked["items"] else None
-    held = await queries.show_if_permitted(GetQueue, queue["queue_id"]) if queue["status"] == HELD else None
-    return {**found, "reason": held and held["last_status_reason"]}
+def front_of(queue: Row | None) -> dict[str, object]:
+    """Return the running item of a queue with what it has become, the next one with what keeps it, and why it is held."""
+    if queue is None:
+        return {}
+    running = queue["running"] and {**queue["running"], "made": outcome_of(queue["running"])}
+    return {"running": running, **{name: queue[name] for name in ("next", "closed_gates", "last_status_reason")}}
 
 
 @queue_page.title_from

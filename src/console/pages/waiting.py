@@ -62,9 +62,9 @@ async def load_attention(queries: PageQueries) -> Context:
     return await count_waiting(queries, SHARED)
 
 
-async def count_waiting(queries: PageQueries, kinds: tuple[WaitingKind, ...]) -> Context:
+async def count_waiting(queries: PageQueries, kinds: tuple[WaitingKind, ...], *, permitted: bool = False) -> Context:
     """Return how much of these kinds waits, as far as it is counted."""
-    page = await queries.show_if_permitted(ListWaiting, kind=kinds, limit=COUNTED)
+    page = await queries.show_if_permitted(ListWaiting, kind=kinds, permitted=permitted, limit=COUNTED)
     return {"count": 0 if page is None else len(page["items"]), "more": page is not None and page["next_cursor"] is not None}
 
 

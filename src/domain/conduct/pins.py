@@ -20,7 +20,7 @@ from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.plan_parts import wires_into
 from baton.domain.recipe.recipe import Recipe, RecipeVersion, RecipeVersionNotFoundError, version_of
 from baton.domain.recipe.step_checks import misshapen, read_steps
-from baton.domain.recipe.steps import CaptureRef, RecipeComputeStep, SetpointStep, Step, StepLocation
+from baton.domain.recipe.steps import CaptureRef, RecipeComputeStep, SetpointStep, Step, StepLocation, Verify
 from baton.domain.run.run import Run
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.deployment import DeploymentPort
@@ -45,6 +45,10 @@ class ProcedureVirtualAxisOutOfRangeError(Unprocessable, context="operation"):
 
 class ProcedureVirtualAxisEvaluationError(Refusal, context="operation"):
     """The rule of a virtual axis leads to no usable setpoints."""
+
+
+class ProcedureVirtualAxisVerifyError(Unprocessable, context="operation"):
+    """A tolerance on a virtual axis says nothing of the axes that it is made of."""
 
 
 Points = tuple[tuple[float, float], ...]
@@ -155,14 +159,41 @@ def _driven_steps(step: Step, axes: Mapping[str, VirtualAxis], policy: UnitPolic
     if len(values) != len(axis.addresses):
         detail = f"The rule of {axis.name} gives {len(values)} setpoints for {len(axis.addresses)} axes."
         raise ProcedureVirtualAxisEvaluationError(detail, reason="count")
-    targets = zip(axis.addresses, values, strict=True)
-    return [SetpointStep(kind="setpoint", address=address, value=value, unit=driven) for address, value in targets]
+    conditions = _driven_conditions(step.verify, axis, (commanded, driven), policy)
+    targets = zip(axis.addresses, values, conditions, strict=True)
+    return [
+        SetpointStep(kind="setpoint", address=address, value=value, verify=verify, unit=driven)
+        for address, value, verify in targets
+    ]
 
 
-def _in_unit_of_rule(axis: VirtualAxis, value: float, own: str, commanded: str, policy: UnitPolicy) -> float:
-    """Return a value in the unit that a rule is commanded in; refuse one that cannot be."""
+def _driven_conditions(
+    verify: Verify, axis: VirtualAxis, units: tuple[str | None, str | None], policy: UnitPolicy
+) -> Sequence[Verify]:
+    """Return the condition of each constituent, in its unit, that together mean the tolerance of the axis; refuse one that
+    cannot be shared out. The tolerance counts in what the axis is commanded in."""
+    if isinstance(verify, bool):
+        return [False] * len(axis.addresses)
+    (commanded, driven), tolerance = units, verify.tolerance
+    if verify.address is not None:
+        raise unverified_axis(axis, f"it reads {shorten(verify.address)}, and each axis behind it is read by itself")
+    if verify.unit is not None:
+        if commanded is None:
+            raise unverified_axis(axis, "it has a unit, and neither the step nor the rule has one")
+        tolerance = abs(_in_unit_of_rule(axis, tolerance, verify.unit, commanded, policy, difference=True))
+    tolerances = partition.constituent_tolerances(axis.rule, tolerance)
+    if tolerances is None:
+        raise unverified_axis(axis, f"a {axis.rule.kind} has no tolerance for each axis behind it")
+    return [verify.model_copy(update={"tolerance": one, "unit": driven}) for one in tolerances]
+
+
+def _in_unit_of_rule(
+    axis: VirtualAxis, value: float, own: str, commanded: str, policy: UnitPolicy, *, difference: bool = False
+) -> float:
+    """Return a value, or a difference of two, in the unit that a rule is commanded in; refuse one that cannot be."""
     try:
-        return float(carry(value, own, commanded, policy))
+        zero = float(carry(0.0, own, commanded, policy)) if difference else 0.0
+        return float(carry(value, own, commanded, policy)) - zero
     except UnitError as error:
         detail = f"A step counts {axis.name} in {shorten(own)}, and its rule in {shorten(commanded)}: {error}; correct one."
         facts = {"asset_id": axis.asset_id, "unit": own, "rule_unit": commanded}
@@ -179,6 +210,12 @@ def out_of_range(axis: VirtualAxis, why: str) -> ProcedureVirtualAxisOutOfRangeE
     """Return the refusal of a value that a virtual axis cannot take."""
     detail = f"{axis.name} cannot take the value of a step: {why}; change the step."
     return ProcedureVirtualAxisOutOfRangeError(detail, reason="out_of_range", facts={"asset_id": axis.asset_id})
+
+
+def unverified_axis(axis: VirtualAxis, why: str) -> ProcedureVirtualAxisVerifyError:
+    """Return the refusal of a tolerance that cannot be shared out."""
+    detail = f"The verify of a step on {axis.name} cannot be shared out to its axes: {why}; check their signals instead."
+    return ProcedureVirtualAxisVerifyError(detail, reason="verify", facts={"asset_id": axis.asset_id})
 
 
 class ProcedureStepsForbiddenError(Invalid, context="operation"):
@@ -211,6 +248,7 @@ UNPINNABLE = (
     ),
     *(ProcedureExpansionRecordNotFoundError, ProcedureExpanderVersionMismatchError, ProcedureExpansionDriftError),
     *(ProcedureVirtualAxisUnresolvedError, ProcedureVirtualAxisOutOfRangeError, ProcedureVirtualAxisEvaluationError),
+    ProcedureVirtualAxisVerifyError,
 )  # The refusals that keep registered steps from being pinned, whatever was asked for.
 
 

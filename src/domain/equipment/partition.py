@@ -204,6 +204,22 @@ def _setpoints(rule: PartitionRule, value: float, points: Sequence[tuple[float, 
             assert_never(rule)
 
 
+def constituent_tolerances(rule: PartitionRule, tolerance: float) -> tuple[float, ...] | None:
+    """Return how far each constituent may be from its setpoint so that the axis is as near as the tolerance; None where the
+    rule has no such number that counts everywhere."""
+    match rule:
+        case Affine():
+            return (abs(rule.gain) * tolerance,)
+        case Aggregation(aggregator_kind=AggregatorKind.MID_RANGE):
+            return (tolerance, tolerance)
+        case Aggregation(aggregator_kind=AggregatorKind.SUM | AggregatorKind.DIFFERENCE) | CompositePartition():
+            return (tolerance / rule.constituent_count,) * rule.constituent_count
+        case Aggregation() | LookupTable() | SolverReference():
+            return None
+        case _:
+            assert_never(rule)
+
+
 def _aggregate_setpoints(rule: Aggregation, value: float) -> tuple[float, ...]:
     count = rule.constituent_count
     match rule.aggregator_kind:

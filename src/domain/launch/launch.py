@@ -8,13 +8,14 @@ from typing import Annotated, Any, assert_never
 from uuid import UUID
 
 from baton.domain.kernel import Aggregate, Event, State, copy_with
+from baton.domain.recipe.conduct_options import CONDUCT_CODES
 from baton.domain.recipe.template_versions import TemplateVersion
 from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.text import FreeText, StateReason, TextsMayContainPersonalData
 from baton.domain.shared.writes import Also
 
 StoredTarget = Annotated[
-    dict[str, Any], TextsMayContainPersonalData(codes=frozenset({"command", "kind", "procedure_kind", "substrate"}))
+    dict[str, Any], TextsMayContainPersonalData(codes=CONDUCT_CODES | {"procedure_kind"})
 ]  # What is conducted, as it is kept on an event: a recipe, or a plan with its phases.
 
 

@@ -182,7 +182,7 @@ class Convergence(Value):
     max_consecutive_unconverged_iterations: int | None
 
 
-class ProcedureStepsResolved(Event, of=procedure, inert=True, version=3, upcasters={1: dict, 2: dict}):
+class ProcedureStepsResolved(Event, of=procedure, inert=True, version=4, upcasters={1: dict, 2: dict, 3: dict}):
     """The steps of a conduct were pinned: it walks these, whatever is versioned afterwards; since version 2 with options,
     and since version 3 with units."""
 

@@ -27,7 +27,7 @@ from baton.domain.equipment.asset_tree import asset_scope
 from baton.domain.kernel import Call
 from baton.domain.procedure.procedure import MODES, Procedure
 from baton.domain.procedure.touched import load_written_signals, refuse_out_of_limits, refuse_unowned
-from baton.domain.queue.items import QueueItem
+from baton.domain.queue.items import AHEAD, RUNNING, QueueItem
 from baton.domain.queue.queue import ACTIVE, Queue
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.expansion import Expansion, expansion_of
@@ -124,6 +124,20 @@ def judge_item(item: QueueItem, running: QueueItem | None, call: Call) -> Reads[
     return ItemJudgement(report, (yield from target_estimate(expansions)))
 
 
+def item_estimate(item: QueueItem, call: Call) -> Reads[Estimate | None]:
+    """Return how long an item takes, or the rest of one that runs; None where it has ended, or its steps are not known."""
+    if item.status is RUNNING:
+        return (yield from running_estimate(item, call.now))
+    if item.status not in AHEAD:
+        return None
+    target, report = with_filled_names(item.aim, call.now, item.number), GateReport()
+    if isinstance(target, ConductPlan):
+        _, expansions = yield from ask_plan(report, target, call)
+    else:
+        expansions = [(target, (yield from report.ask_reads("steps_prepared", PHASE, expand(target, {}))))]
+    return (yield from target_estimate(expansions))
+
+
 Expansions = list[tuple[RecipeConduct, Expansion | None]]  # What a target registers, each with its steps where they fit.
 
 
@@ -198,11 +212,11 @@ def target_estimate(expansions: Expansions) -> Reads[Estimate | None]:
     return sum_estimates(parts, None) if parts else None
 
 
-def forecast_queue(queue: Queue, call: Call) -> Reads[tuple[ItemForecast, ...]]:
+def forecast_queue(queue: Queue, call: Call, count: int = FORECAST) -> Reads[tuple[ItemForecast, ...]]:
     """Return the forecast of the first few items that wait."""
     running, forecasts = queue.running, []
     free_at = call.now if running is None else (yield from running_end(running, call.now))
-    for item in queue.ahead[:FORECAST]:
+    for item in queue.ahead[:count]:
         judgement = yield from judge_item(item, running, call)
         closed, estimate = judgement.closed_gates, judgement.estimate
         known = free_at is not None and not closed and queue.status is ACTIVE
@@ -217,18 +231,22 @@ def forecast_queue(queue: Queue, call: Call) -> Reads[tuple[ItemForecast, ...]]:
 
 def running_end(item: QueueItem, now: datetime) -> Reads[datetime | None]:
     """Return when the running item ends, or None where that is not known."""
+    estimate = yield from running_estimate(item, now)
+    return None if estimate is None else estimate.ends_at
+
+
+def running_estimate(item: QueueItem, now: datetime) -> Reads[Estimate | None]:
+    """Return how long the rest of the running item takes, or None where that is not known."""
     if item.procedure_id is not None:
         procedure = yield from find(Procedure, item.procedure_id)
         progress = yield from record_of(ConductProgress, procedure_id=item.procedure_id)
         if procedure is None or progress is None:
             return None
-        estimate = yield from conduct_estimate(procedure, progress, now)
-    else:
-        run = yield from find(Run, item.run_id)
-        if run is None or run.live_conduct_id is None:
-            return None
-        opening = yield from load_opening(run, run.live_conduct_id)
-        phases = yield from find_all(Procedure, [phase.procedure_id for phase in opening.phases])
-        row = yield from record_of(RunConductProgress, run_id=run.id, conduct_id=run.live_conduct_id)
-        estimate = None if row is None else (yield from run_estimate(run, opening, phases, row, now))
-    return None if estimate is None else estimate.ends_at
+        return (yield from conduct_estimate(procedure, progress, now))
+    run = yield from find(Run, item.run_id)
+    if run is None or run.live_conduct_id is None:
+        return None
+    opening = yield from load_opening(run, run.live_conduct_id)
+    phases = yield from find_all(Procedure, [phase.procedure_id for phase in opening.phases])
+    row = yield from record_of(RunConductProgress, run_id=run.id, conduct_id=run.live_conduct_id)
+    return None if row is None else (yield from run_estimate(run, opening, phases, row, now))

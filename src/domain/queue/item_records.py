@@ -124,10 +124,12 @@ class RefuseQueueItem(RefusalRecord):
 
 @queue.internal_command()
 class EndQueueItem(ItemRecord, Verb[Queue]):
-    """Record that the run or procedure of an item has ended: completed, or otherwise by this code and sentence."""
+    """Record that the run or procedure of an item has ended: completed, or otherwise by this code and sentence, because
+    somebody asked for it or by itself. In both cases the queue is held where that is wanted: somebody is to look first."""
 
     code: str | None = None
     detail: str | None = None
+    asked: bool = False
 
     def decide(self, queue: Queue, call: Call) -> Outcome:
         item = self.find(queue)
@@ -137,5 +139,6 @@ class EndQueueItem(ItemRecord, Verb[Queue]):
             completed = queues.QueueItemCompleted(item_id=item.item_id)
             return record(queue, call, completed, *hold_behind(queue, item, None))
         detail = (self.detail or self.code)[:MAX_DETAIL]
-        failed = queues.QueueItemFailed(item_id=item.item_id, code=self.code, detail=detail)
-        return record(queue, call, failed, *hold_behind(queue, item, detail))
+        kind = queues.QueueItemStopped if self.asked else queues.QueueItemFailed
+        ended = kind(item_id=item.item_id, code=self.code, detail=detail)
+        return record(queue, call, ended, *hold_behind(queue, item, detail))

@@ -26,14 +26,15 @@ class QueueItemStatus(StrEnum):
     BLOCKED = "Blocked"  # The first of those that wait, and something keeps it from starting that may pass.
     RUNNING = "Running"
     COMPLETED = "Completed"
+    STOPPED = "Stopped"  # Somebody ended its run or procedure early.
     FAILED = "Failed"
     REFUSED = "Refused"  # Nothing of it was conducted.
     REMOVED = "Removed"
 
 
-WAITING, BLOCKED, RUNNING, COMPLETED, FAILED, REFUSED, REMOVED = QueueItemStatus
+WAITING, BLOCKED, RUNNING, COMPLETED, STOPPED, FAILED, REFUSED, REMOVED = QueueItemStatus
 AHEAD = (WAITING, BLOCKED)
-ENDED = (COMPLETED, FAILED, REFUSED, REMOVED)
+ENDED = (COMPLETED, STOPPED, FAILED, REFUSED, REMOVED)
 
 
 class InvalidQueueItemTargetError(Invalid, context="operation"):

@@ -204,8 +204,16 @@ class QueueItemCompleted(Event, of=queue):
     item_id: UUID
 
 
+class QueueItemStopped(Event, of=queue):
+    """The run or procedure of an item was ended early, as somebody asked."""
+
+    item_id: UUID
+    code: str
+    detail: StateReason
+
+
 class QueueItemFailed(Event, of=queue):
-    """The run or procedure of an item ended otherwise than completed."""
+    """The run or procedure of an item ended otherwise, and nobody asked for that."""
 
     item_id: UUID
     code: str
@@ -231,7 +239,7 @@ class QueueRetired(Event, of=queue):
     reason: StateReason
 
 
-ItemEnd = QueueItemRemoved | QueueItemRefused | QueueItemCompleted | QueueItemFailed
+ItemEnd = QueueItemRemoved | QueueItemRefused | QueueItemCompleted | QueueItemStopped | QueueItemFailed
 ItemEvent = QueueItemsAdded | QueueItemMoved | QueueItemEdited | QueueItemStarted | QueueItemBlocked | ItemEnd
 QueueEvent = ItemEvent | QueueHeld | QueueResumed | QueueRetired
 
@@ -270,6 +278,8 @@ def evolve(queue: Queue, event: QueueEvent) -> Queue:
             return with_ended(queue, event, queue_items.REMOVED, None, event.reason)
         case QueueItemRefused():
             return with_ended(queue, event, queue_items.REFUSED, event.code, event.detail)
+        case QueueItemStopped():
+            return with_ended(queue, event, queue_items.STOPPED, event.code, event.detail)
         case QueueItemFailed():
             return with_ended(queue, event, queue_items.FAILED, event.code, event.detail)
         case QueueItemCompleted():
@@ -376,6 +386,8 @@ def refuse_begun(command: Command, item: QueueItem) -> None:
             raise command.cannot("running", detail, item_id=item.item_id)
         case QueueItemStatus.COMPLETED:
             raise command.cannot("completed", detail, item_id=item.item_id)
+        case QueueItemStatus.STOPPED:
+            raise command.cannot("stopped", detail, item_id=item.item_id)
         case QueueItemStatus.FAILED:
             raise command.cannot("failed", detail, item_id=item.item_id)
         case QueueItemStatus.REFUSED:

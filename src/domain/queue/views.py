@@ -6,13 +6,15 @@ from uuid import UUID
 
 from pydantic import Field
 
+from baton.domain.conduct.estimates import Estimate
 from baton.domain.kernel import Call, CursorText, NamesOnRequest, PageLimit, TimeTravel, Value, values_of
-from baton.domain.queue.forecast import ItemForecast, forecast_queue
+from baton.domain.queue.forecast import ClosedQueueGate, ItemForecast, forecast_queue, item_estimate, running_estimate
 from baton.domain.queue.items import Items, QueueItem, QueueItemStatus
-from baton.domain.queue.queue import OnFailure, Queue, QueueStatus, queue
+from baton.domain.queue.queue import ASSET_QUEUES, OnFailure, Queue, QueueStatus, queue
 from baton.domain.recipe.template_versions import TemplateVersion
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.listing import NamedListQuery, Page, Summary, decode_cursor, encode_cursor, malformed_cursor
-from baton.domain.shared.reads import Reads
+from baton.domain.shared.reads import Holders, Reads, find
 from baton.domain.shared.refusals import InvalidCursorError
 from baton.domain.shared.text import FreeText
 from baton.domain.target.targets import Target
@@ -51,11 +53,45 @@ class QueueItemView(Value):
     """What blocks, refused or failed it, or why it was removed, in a sentence."""
     started_at: datetime | None
     ended_at: datetime | None
+    estimate: Estimate | None
+    """How long it takes, or its rest; null where not known. `get_queue` says it of the first items, the list of all."""
 
 
-def item_view(item: QueueItem) -> QueueItemView:
+def item_view(item: QueueItem, estimate: Estimate | None = None) -> QueueItemView:
     """Return an item as it is shown."""
-    return QueueItemView(**{**dict(item), "target": item.aim})
+    return QueueItemView(**{**dict(item), "target": item.aim, "estimate": estimate})
+
+
+class QueueNow(AnswerForm):
+    """The queue of a beamline at one moment: what runs, what is next, and what would keep that from starting now."""
+
+    queue_id: UUID
+    name: FreeText
+    status: QueueStatus
+    last_status_reason: FreeText | None
+    waiting_count: int
+    """Number of items that wait."""
+    running: QueueItemView | None
+    """The item under way."""
+    next: QueueItemView | None
+    """The first item that waits."""
+    closed_gates: tuple[ClosedQueueGate, ...]
+    """The gates that would refuse the next item now."""
+
+
+def queue_now(asset_id: UUID, call: Call) -> Reads[QueueNow | None]:
+    """Return the queue of an asset as it is now, or None where it has none."""
+    holders: dict[str, UUID] = yield Holders(ASSET_QUEUES, (str(asset_id),))
+    if (queue := (yield from find(Queue, holders.get(str(asset_id))))) is None:
+        return None
+    ahead = (yield from forecast_queue(queue, call, count=1)) if queue.ahead else ()
+    rest = None if queue.running is None else (yield from running_estimate(queue.running, call.now))
+    front = {
+        "running": None if queue.running is None else item_view(queue.running, rest),
+        "next": item_view(queue.ahead[0], ahead[0].estimate) if ahead else None,
+        "closed_gates": ahead[0].closed_gates if ahead else (),
+    }
+    return QueueNow(**values_of(queue, QueueNow) | front)
 
 
 class QueueView(Value):
@@ -87,10 +123,14 @@ class GetQueue(TimeTravel[QueueView]):
     """One queue, folded from its stream, with a forecast of what comes next."""
 
     def answer(self, queue: Queue, call: Call) -> Reads[QueueView]:
+        forecast = () if self.travels else (yield from forecast_queue(queue, call))
+        known = {one.item_id: one.estimate for one in forecast}
+        if queue.running is not None and not self.travels:
+            known[queue.running.item_id] = yield from running_estimate(queue.running, call.now)
         further = {
-            "items": tuple(map(item_view, queue.items_left)),
+            "items": tuple(item_view(item, known.get(item.item_id)) for item in queue.items_left),
             "last_items": tuple(map(item_view, reversed(queue.ended[-LAST:]))),
-            "forecast": () if self.travels else (yield from forecast_queue(queue, call)),
+            "forecast": forecast,
         }
         return QueueView(**values_of(queue, QueueView) | further)
 
@@ -131,8 +171,11 @@ class ListQueueItems(NamesOnRequest[Page[QueueItemView]]):
         behind = items_behind(queue.items, self.cursor)
         found = tuple(item for item in behind if self.status in (None, item.status))
         shown, more = found[: self.limit], len(found) > self.limit
-        return Page(tuple(map(item_view, shown)), encode_cursor(shown[-1].item_id) if more else None)
-        yield
+        estimates: dict[UUID, Estimate | None] = {}
+        for item in shown:
+            estimates[item.item_id] = yield from item_estimate(item, call)
+        views = tuple(item_view(item, estimates[item.item_id]) for item in shown)
+        return Page(views, encode_cursor(shown[-1].item_id) if more else None)
 
 
 def items_behind(items: Items, cursor: str | None) -> Items:

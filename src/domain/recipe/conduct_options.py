@@ -19,6 +19,8 @@ class OnUnknownOutcome(StrEnum):
 
 
 WatchedGates = SortedSet[WatchedGate]
+CONDUCT_CODES = frozenset({"command", "kind", "substrate", "watch", "on_unknown_outcome"})
+"""The fields of a stored arrangement whose texts are codes, readable by everybody who may read the event."""
 
 
 class ConductChoices(Protocol):

@@ -94,7 +94,7 @@ class Recipe(Template):
 recipe = Aggregate(Recipe, "/recipes", context="recipe")
 
 
-class RecipeDefined(Event, of=recipe, version=3, upcasters={1: dict, 2: dict}):
+class RecipeDefined(Event, of=recipe, version=4, upcasters={1: dict, 2: dict, 3: dict}):
     """The steps and closing steps were written down; since version 2 with the options of their conducts, and since
     version 3 with units."""
 
@@ -106,7 +106,7 @@ class RecipeDefined(Event, of=recipe, version=3, upcasters={1: dict, 2: dict}):
     on_unknown_outcome: OnUnknownOutcome | None = None
 
 
-class RecipeVersioned(TemplateVersioned, of=recipe, version=3, upcasters={1: dict, 2: dict}):
+class RecipeVersioned(TemplateVersioned, of=recipe, version=4, upcasters={1: dict, 2: dict, 3: dict}):
     """All steps and closing steps were replaced under this tag; since version 2 the options of their conducts
     too, and since version 3 with units."""
 

@@ -27,6 +27,7 @@ from baton.domain.shared.writes import Answer, Delist, Enter, Record
 class SamplingProcedure(StrEnum):
     BASELINE = "baseline"  # A snapshot at a boundary of the run.
     MONITOR = "monitor"  # A slow series during the run.
+    CAPTURE = "capture"  # What a step of a phase captured; the ledger of its conduct has it.
 
 
 class InvalidChannelNameError(Invalid, context="run"):
@@ -45,7 +46,7 @@ class RunObservationLogbookClosedError(Conflict, context="run"):
     """The run has ended, and its observations with it."""
 
 
-SAMPLING_PROCEDURES = frozenset(SamplingProcedure)
+APPENDED = (SamplingProcedure.BASELINE, SamplingProcedure.MONITOR)  # How readings are taken that somebody appends.
 
 
 class Sample(Value):
@@ -63,9 +64,9 @@ class Sample(Value):
 
 
 class Observation(Entry):
-    """A stored reading."""
+    """A reading of a run: appended, or captured by a step of a phase under the name of its channel."""
 
-    relation: ClassVar[str] = "entries_run_observations"
+    relation: ClassVar[str] = "run_readings"
     time: ClassVar[str] = "recorded_at"
     kind: ClassVar[LogbookKind] = LogbookKind.OBSERVATION
     run_id: UUID
@@ -76,6 +77,12 @@ class Observation(Entry):
     sampling_procedure: str
     simulated: bool
     sampled_at: datetime
+
+
+class StoredReading(Observation):
+    """A reading as it is stored."""
+
+    relation: ClassVar[str] = "entries_run_observations"
 
 
 @run.command(post="/{run_id}/observations", status=200, returns=Appended, attempts=3)
@@ -90,8 +97,8 @@ class AppendObservations(Verb[Run]):
             if not math.isfinite(sample.value):
                 detail = f"The value of {sample.channel_name} is not finite; leave it out."
                 raise InvalidObservationValueError(detail, facts={"event_id": str(sample.event_id)})
-            if sample.sampling_procedure not in SAMPLING_PROCEDURES:
-                detail = f"There is no sampling procedure {sample.sampling_procedure}; use {' or '.join(SamplingProcedure)}."
+            if sample.sampling_procedure not in APPENDED:
+                detail = f"There is no sampling procedure {sample.sampling_procedure}; use {' or '.join(APPENDED)}."
                 raise InvalidSamplingProcedureError(detail, facts={"event_id": str(sample.event_id)})
 
     def decide(self, run: Run, call: Call) -> Outcome:
@@ -99,14 +106,14 @@ class AppendObservations(Verb[Run]):
             advice = "write what matters into its logbook with append_run_logbook_entries"
             detail = f"The run is {run.status.value}, and its observations are closed; {advice}."
             raise RunObservationLogbookClosedError(detail, reason=run.status.value.lower())
-        logbook_id, opening = open_logbook(run.observation_logbook_id, RunObservationLogbookOpened, Observation, call)
-        rows = [Observation.by(call, self, logbook_id, run_id=run.id, **vars(sample)) for sample in self.entries]
+        logbook_id, opening = open_logbook(run.observation_logbook_id, RunObservationLogbookOpened, StoredReading, call)
+        rows = [StoredReading.by(call, self, logbook_id, run_id=run.id, **vars(sample)) for sample in self.entries]
         return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
 
 
 @run.listing(Observation, get="/{run_id}/observations")
 class ListRunObservations(ListQuery[Observation]):
-    """The readings of a run in the order they were recorded."""
+    """The readings of a run in the order they were recorded: those appended, and what the steps of its phases captured."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 50
     channel_name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
@@ -122,9 +129,9 @@ class ListRunObservations(ListQuery[Observation]):
 
 @dataclass(frozen=True)
 class Channel(Record):
-    """A channel of a run: its count and its latest reading, derived where the observations are stored."""
+    """A channel of a run: its count and its latest reading, derived where the readings are stored."""
 
-    relation: ClassVar[str] = "run_channels"
+    relation: ClassVar[str] = "run_reading_channels"
     key: ClassVar[tuple[str, ...]] = ("run_id", "channel_name")
     run_id: UUID
     channel_name: str

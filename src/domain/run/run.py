@@ -12,6 +12,7 @@ from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, Verb, copy_with
 from baton.domain.launch.launch import Launch, launch_end
 from baton.domain.procedure.procedure import PHASES, Procedure, ProcedureStatus, aborted_by
+from baton.domain.recipe.conduct_options import CONDUCT_CODES
 from baton.domain.registry import Internal
 from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
@@ -118,7 +119,7 @@ class ListedPhase(Value):
     """A procedure that the run is to conduct, with the command that opens it and that command's own fields."""
 
     procedure_id: UUID
-    conduct: Annotated[dict[str, Any], TextsMayContainPersonalData(codes=frozenset({"command", "kind", "substrate"}))]
+    conduct: Annotated[dict[str, Any], TextsMayContainPersonalData(codes=CONDUCT_CODES)]
 
 
 class RunConductStarted(Event, of=run):

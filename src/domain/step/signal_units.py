@@ -60,12 +60,14 @@ class CountedSignal(NamedTuple):
 
 def units_in(steps: Iterable[LocatedStep], bound: Mapping[str, str] = NO_BOUND_UNITS) -> tuple[CountedSignal, ...]:
     """Return the signals that steps count in units of their own, where parameters have these."""
-    return tuple(
-        CountedSignal(place, address, unit)
-        for place, step in steps
-        if (unit := unit_in(step, place, bound)) is not None
-        for address in counted_signals(step)
-    )
+    found = []
+    for place, step in steps:
+        if (unit := unit_in(step, place, bound)) is not None:
+            found += [CountedSignal(place, address, unit) for address in counted_signals(step)]
+        match step:
+            case kinds.RecipeSetpointStep(address=written, verify=kinds.Verification(address=read, unit=str() as own)):
+                found.append(CountedSignal(place, read or written, own))
+    return tuple(found)
 
 
 def _may_be_number(operand: object) -> bool:

@@ -330,9 +330,14 @@ def approver_objection(proposal: Proposal, principal_id: UUID, facts: ApproverFa
     return None
 
 
+def awaits_approval(proposal: Proposal, now: datetime) -> bool:
+    """Return whether a proposal can still be approved."""
+    return proposal.status is OPEN and proposal.approved_by is None and now < proposal.expires_at
+
+
 def approvable_proposals(proposals: Iterable[Proposal], call: Call) -> Reads[list[Proposal]]:
     """Return those of these proposals that the caller may approve now."""
-    open_now = [one for one in proposals if one.status is OPEN and one.approved_by is None and call.now < one.expires_at]
+    open_now = [one for one in proposals if awaits_approval(one, call.now)]
     if not open_now:
         return []
     policies = yield from find_all(Policy, frozenset().union(*(one.policy_ids for one in open_now)))

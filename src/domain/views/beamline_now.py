@@ -19,6 +19,7 @@ from baton.domain.equipment.asset_tree import (
     refuse_part,
 )
 from baton.domain.kernel import Call, Query, Value
+from baton.domain.queue.views import QueueNow, queue_now
 from baton.domain.safety.coverage import clearances_in_force
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.deployment import Deployment, DeploymentPort
@@ -112,6 +113,8 @@ class BeamlineNow(Value):
     conducts: tuple[ConductNow, ...]
     """The conducts that go on."""
     lost: tuple[LostNow, ...]
+    queue: QueueNow | None
+    """The queue of the beamline, and what is next in it."""
     worker: WorkerNow
     """The workers that report."""
 
@@ -123,7 +126,7 @@ class BeamlineNow(Value):
     refuses=[NotABeamlineError, AncestorWalkDepthExceededError],
 )
 class GetBeamlineNow(Query[BeamlineNow]):
-    """What is going on at a beamline: permits, supplies, clearances, cautions, live runs and conducts, workers.
+    """What is going on at a beamline: permits, supplies, clearances, cautions, live runs and conducts, queue, workers.
 
     The asset must be a root. `runs` and `conducts` are those under way on anything below it, `lost` the procedures whose
     conduct the engine lost.
@@ -148,6 +151,7 @@ class GetBeamlineNow(Query[BeamlineNow]):
             runs=runs,
             conducts=conducts,
             lost=tuple(lost_now(one) for one in (yield from load_lost_work(scope.bound_ids)).procedures),
+            queue=(yield from queue_now(asset.id, call)),
             worker=(yield from worker_now()),
         )
 

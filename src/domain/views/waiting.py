@@ -1,6 +1,6 @@
 """What waits for a person: lost, held and failed work, unknown outcomes, closing steps that failed, queues that are held or
-blocked, wrong copies, supplies that come back, clearances in review, proposed cautions, refused firings, and what the caller
-may approve, each with the commands that resolve it."""
+blocked, wrong copies, supplies that come back, clearances in review, proposed cautions, refused firings, and proposals, each
+with the commands that resolve it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ from baton.domain.shared.text import FreeText
 from baton.domain.start.procedure_start import resuming_command
 from baton.domain.supply.supply import ListSupplies, SupplyStatus
 from baton.domain.target.targets import ConductPlan, recipes_of
-from baton.domain.trust.proposal import ListProposals, Proposal, ProposalStatus, approvable_proposals
+from baton.domain.trust.proposal import ListProposals, Proposal, ProposalStatus, approvable_proposals, awaits_approval
 
 PAGE = 100  # Rows that one look at a list takes.
 PROPOSALS_WAIT = timedelta(days=30)  # A proposal that nobody took up for so long is not waited for any more.
@@ -79,6 +79,7 @@ class Waiting:
     asset_ids: Collection[UUID] = ()
     facility_code: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    withheld: frozenset[str] = frozenset()  # Commands that this thing keeps from the caller, whatever the policies permit.
 
 
 class ResolvingCommand(Value):
@@ -366,21 +367,32 @@ def refused_firings(call: Call) -> Reads[list[Waiting]]:
 
 
 def approvals(call: Call) -> Reads[list[Waiting]]:
-    """Return the proposals that the caller may approve."""
+    """Return the open proposals, those that the caller may not approve as well."""
     rows = yield from rows_where(ListProposals, Where("status", "is", ProposalStatus.OPEN))
     proposed = yield from find_all(Proposal, (row.proposal_id for row in rows))
-    return [waiting_approval(one) for one in (yield from approvable_proposals(proposed.values(), call))]
+    approvable = {one.id for one in (yield from approvable_proposals(proposed.values(), call))}
+    open_now = (one for one in proposed.values() if awaits_approval(one, call.now))
+    return [waiting_approval(one, call.principal_id, may_decide=one.id in approvable) for one in open_now]
 
 
-def waiting_approval(proposal: Proposal) -> Waiting:
+DECIDING = ("approve_proposal", "reject_proposal")
+
+
+def waiting_approval(proposal: Proposal, principal_id: UUID, *, may_decide: bool) -> Waiting:
     """Return a proposal that waits for its approval; one about an asset is about that."""
     operation = proposal.operation
     name = operation.name.replace("_", " ").capitalize() if operation is not None else proposal.command_name
     is_about_asset = operation is not None and operation.aggregate is Asset.aggregate
-    why = f"It is proposed, and waits for approval until {proposal.expires_at:%Y-%m-%d %H:%M:%S}Z."
-    commands = ("approve_proposal", "reject_proposal")
-    asset_ids = (proposal.target_id,) if is_about_asset and proposal.target_id is not None else ()
-    return Waiting(WaitingKind.PROPOSAL, proposal.id, name, proposal.created_at, why, commands, asset_ids)
+    return Waiting(
+        WaitingKind.PROPOSAL,
+        proposal.id,
+        name,
+        proposal.created_at,
+        f"It is proposed, and waits for approval until {proposal.expires_at:%Y-%m-%d %H:%M:%S}Z.",
+        (*DECIDING, "withdraw_proposal") if principal_id == proposal.proposed_by else DECIDING,
+        (proposal.target_id,) if is_about_asset and proposal.target_id is not None else (),
+        withheld=frozenset() if may_decide else frozenset(DECIDING),
+    )
 
 
 Source = Callable[[Call], Reads[list[Waiting]]]
@@ -404,13 +416,15 @@ SOURCES: dict[Source, frozenset[WaitingKind]] = {
 class ListWaiting(Query[Page[WaitingItem]]):
     """Everything that waits for a person, the newest last, with the commands that resolve it and whether you may.
 
-    Of proposals, those are listed that you may approve. With `asset_id`, what is about that asset, its parts and what it is
-    part of; supplies of its facility included.
+    Open proposals are listed to everybody, with whether you may decide. With `asset_id`, what is about that asset, its parts
+    and what it is part of; supplies of its facility included.
     """
 
     reads_projections: ClassVar[bool] = True
     asset_id: UUID | None = None
     kind: tuple[WaitingKind, ...] = ()
+    permitted: bool = False
+    """Only what the caller may resolve by its first command."""
     limit: PageLimit = 50
     cursor: CursorText | None = None
     min_position: LogPosition | None = None
@@ -422,9 +436,12 @@ class ListWaiting(Query[Page[WaitingItem]]):
         for source, kinds in SOURCES.items():
             if wanted & kinds:
                 found += (one for one in (yield from source(call)) if one.kind in wanted)
+        permitted = yield from permitted_commands()
+        if self.permitted:
+            found = [one for one in found if may_give(REGISTRY.operations[one.commands[0]], one, permitted)]
         listed = sorted((yield from self._in_scope(found)), key=lambda one: (one.since, one.id))
         rest = [one for one in listed if after is None or (one.since, one.id) > (after.time, after.id)]
-        shown, permitted = rest[: self.limit], (yield from permitted_commands())
+        shown = rest[: self.limit]
         more = Cursor(order=Order.ASC, time=shown[-1].since, id=shown[-1].id) if len(rest) > self.limit else None
         return Page(tuple(waiting_item(one, permitted) for one in shown), None if more is None else str(more))
 
@@ -451,8 +468,13 @@ def waiting_item(waiting: Waiting, permitted: Collection[str]) -> WaitingItem:
         since=waiting.since,
         why=waiting.why,
         asset_id=next(iter(waiting.asset_ids)) if len(waiting.asset_ids) == 1 else None,
-        commands=tuple(resolving_command(one, waiting, one.command_name in permitted) for one in operations),
+        commands=tuple(resolving_command(one, waiting, may_give(one, waiting, permitted)) for one in operations),
     )
+
+
+def may_give(operation: Operation, waiting: Waiting, permitted: Collection[str]) -> bool:
+    """Return whether a caller with these permissions may give a command on something that waits."""
+    return operation.command_name in permitted and operation.name not in waiting.withheld
 
 
 def resolving_command(operation: Operation, waiting: Waiting, permitted: bool) -> ResolvingCommand:

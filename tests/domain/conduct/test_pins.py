@@ -186,3 +186,33 @@ def test_a_virtual_axis_is_commanded_in_the_unit_of_its_rule_and_sets_its_axes_i
     assert (driven["address"], driven["value"], driven["unit"]) == ("bl7:blade0", 8.0, "degree")
     with expect_refusal("UnitMismatchError"):
         pin(line, register_by_hand(line), [{**step, "unit": "keV"}], run)
+
+
+def test_a_tolerance_on_a_virtual_axis_is_shared_out_in_the_units_of_its_constituents(line: Beamline) -> None:
+    step, run = gap(line)
+    verify = {"tolerance": 0.25, "timeout": 5.0}
+    both = wire_form(pin(line, register_by_hand(line), [{**step, "verify": verify}], run).steps)
+    assert [one["verify"] for one in both] == [{"tolerance": 0.125, "timeout": 5.0}] * 2
+
+    units = {"input_unit": {"system": "udunits", "code": "mm"}, "output_unit": {"system": "udunits", "code": "degree"}}
+    step, run = gap(line, kind="Affine", gain=-2.0, offset=7.0, **units)
+    micron = {**step, "verify": {"tolerance": 500.0, "unit": "um"}}
+    (driven,) = wire_form(pin(line, register_by_hand(line), [micron], run).steps)
+    assert (driven["unit"], driven["verify"]) == ("degree", {"tolerance": 1.0, "unit": "degree"})
+    with expect_refusal("UnitMismatchError"):
+        pin(line, register_by_hand(line), [{**step, "verify": {"tolerance": 0.1, "unit": "keV"}}], run)
+
+
+@pytest.mark.parametrize(
+    ("rule", "verify"),
+    [
+        ({"kind": "Aggregation", "aggregator_kind": "Product"}, {"tolerance": 0.1}),
+        ({"kind": "Affine"}, {"tolerance": 0.1, "address": "bl7:gap.RBV"}),
+        ({"kind": "Affine"}, {"tolerance": 0.1, "unit": "mm"}),
+    ],
+    ids=["no tolerance of each", "a signal of the whole", "no unit to carry it from"],
+)
+def test_a_tolerance_that_cannot_be_shared_out_is_refused(line: Beamline, rule: Any, verify: Any) -> None:
+    step, run = gap(line, **rule)
+    with expect_refusal("ProcedureVirtualAxisVerifyError", "verify"):
+        pin(line, register_by_hand(line), [{**step, "verify": verify}], run)

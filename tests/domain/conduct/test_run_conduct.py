@@ -120,6 +120,13 @@ def test_a_phase_says_which_command_opens_it_with_which_fields(line: Beamline, r
     assert arranged_command(event.phases[0].conduct) == COMMANDS[command](**HOW[command])
 
 
+def test_the_options_of_a_phase_are_codes_that_every_reader_of_its_event_sees() -> None:
+    conduct = {"command": "conduct_procedure", "watch": ["supply"], "on_unknown_outcome": "hold", "note": "for Mira"}
+    payload = {"conduct_id": "c", "phases": [{"procedure_id": "p", "conduct": conduct}]}
+    (phase,) = RunConductStarted.without_texts(payload)["phases"]
+    assert phase["conduct"] == {**conduct, "note": None}
+
+
 def test_ids_alone_are_phases_conducted_once_from_beginning_to_end(line: Beamline, run_id: UUID) -> None:
     id = phase(line, run_id)
     (event,) = line.world.when(ConductRun(procedure_ids=[id]), on=run_id)

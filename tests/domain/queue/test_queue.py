@@ -261,7 +261,7 @@ def bring_to(world: World, id: UUID, item_id: UUID, status: str) -> None:
     elif status != "Waiting":
         start_item(world, id, item_id)
         if status != "Running":
-            end_item(world, id, item_id, **({} if status == "Completed" else FAILED))
+            end_item(world, id, item_id, **({} if status == "Completed" else {**FAILED, "asked": status == "Stopped"}))
 
 
 def test_an_item_starts_in_its_turn_under_ids_that_follow_from_it(world: World) -> None:

@@ -8,10 +8,11 @@ from uuid import UUID
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.conduct.estimates import StepDuration
 from baton.domain.equipment.asset import EnterAssetMaintenance
-from baton.domain.queue.forecast import ItemForecast, judge_item
-from baton.domain.queue.queue import HoldQueue
-from baton.domain.queue.views import GetQueue, QueueView
+from baton.domain.queue.forecast import FORECAST, ItemForecast, judge_item
+from baton.domain.queue.queue import HoldQueue, RemoveQueueItem
+from baton.domain.queue.views import GetQueue, ListQueueItems, QueueView
 from baton.domain.recipe.recipe import DeprecateRecipe
+from baton.domain.views.beamline_now import GetBeamlineNow
 from tests.support.domain.assets import run_reads
 from tests.support.domain.conducts import STEPS, open_conduct, register_procedure
 from tests.support.domain.queues import add_items, item_of, open_queue, queue_of, start_item
@@ -172,3 +173,33 @@ def test_items_follow_one_another_by_how_long_their_steps_took_before(
     expected = [None if at is None else BEGUN + timedelta(seconds=at) for at in starts]
     assert [first.expected_start, second.expected_start] == expected
     assert first.expected_end == (None if expected[0] is None else expected[0] + timedelta(seconds=30))
+
+
+def test_every_item_that_has_not_ended_says_how_long_it_takes() -> None:
+    line = beamline()
+    world, id = line.world, queue_at(line)
+    world.ports["step_durations"] = lambda keys: dict.fromkeys(keys, SECONDS)
+    gone, *_ = (add_items(world, id, title, target=darks(recipe(world)))[0] for title in "abcdefgh")
+    world.when(RemoveQueueItem(item_id=gone, reason="no beam"), on=id)
+    items = world.ask(ListQueueItems(), on=id).items
+    assert [one.estimate and one.estimate.remaining_seconds for one in items] == [None, *[30.0] * 7]
+    known = [one.estimate is not None for one in world.ask(GetQueue(), on=id).items]
+    assert known == [*[True] * FORECAST, False, False], "those that have a forecast"
+
+
+def test_the_overview_of_a_beamline_has_its_queue_with_the_gate_that_keeps_the_next_item() -> None:
+    line = beamline()
+    assert queue_in_overview(line) is None
+    id = queue_at(line)
+    hold(line, id)
+    assert queue_in_overview(line).next is None
+    add_items(line.world, id, "darks", target=darks(recipe(line.world), target_asset_ids=[line.hutch.camera]))
+    add_survey(line, id)
+    line.world.when(EnterAssetMaintenance(), on=line.hutch.camera)
+    shown = queue_in_overview(line)
+    assert (shown.queue_id, shown.status, shown.waiting_count, shown.running) == (id, "Held", 2, None)
+    assert (shown.next.title, shown.closed_gates[0].code) == ("darks", "ProcedureAssetNotReadyError")
+
+
+def queue_in_overview(line: Beamline) -> Any:
+    return line.world.ask(GetBeamlineNow(), on=line.hutch.beamline).queue

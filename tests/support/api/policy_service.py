@@ -30,6 +30,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     },
     "inspect_plan_binding": {"practice_id": "{practice_id}", "asset_ids": ["{asset_id}"]},
     "read_assets": {"asset_ids": ["{asset_id}"]},
+    "rehearse_commands": {"commands": [{"operation": "register_actor", "arguments": {"name": "Mira"}}]},
     "resolve_signals": {"addresses": ["lum:m102"]},
     "read_signals": {"addresses": ["lum:m102"]},
     "preflight_run": {"name": "Load step 2", "plan_id": "{plan_id}"},
@@ -66,7 +67,12 @@ class PolicyService:
 
 def fill_ids(value: Any, ids: dict[str, str]) -> Any:
     """Return an argument with the ids it names."""
-    return [fill_ids(one, ids) for one in value] if isinstance(value, list) else value.format(**ids)
+    match value:
+        case list():
+            return [fill_ids(one, ids) for one in value]
+        case dict():
+            return {name: fill_ids(one, ids) for name, one in value.items()}
+    return value.format(**ids)
 
 
 @asynccontextmanager

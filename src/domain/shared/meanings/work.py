@@ -109,7 +109,7 @@ MEANINGS = {
     "run_ids": "The runs.",
     "runs": "The runs that have not ended.",
     "sampled_at": "When the reading was taken.",
-    "sampling_procedure": "Whether the reading was taken once (baseline) or again and again (monitor).",
+    "sampling_procedure": "Whether it was taken once (baseline), again and again (monitor), or by a step (capture).",
     "schedule_id": "The schedule: work conducted on a calendar.",
     "seed": "The number that makes random choices repeatable.",
     "signals": "The signals, in the order they were asked for.",
