@@ -179,6 +179,10 @@ async def test_a_refusal_says_why_on_stderr_and_its_body_is_the_json_document(da
     assert (code, sentence.startswith(f"There is no run {nothing}")) == (1, True)
     done = await daily_service.baton("call", "get_run", nothing, "--json")
     assert (done.returncode, json.loads(done.stdout)["code"]) == (1, "RunNotFoundError")
+    asset = await daily_service.answer("call", "register_asset", "name=Ring", "tier=Unit", "facility_code=facility")
+    refused = await daily_service.baton("call", "enter_asset_maintenance", asset["asset_id"])
+    way = [f"  baton call {verb} asset_id={asset['asset_id']}" for verb in ("activate_asset", "enter_asset_maintenance")]
+    assert refused.stderr.splitlines()[1:] == [f"baton: {line}" for line in ("The way there:", *way)]
 
 
 async def test_any_operation_is_called_with_names_json_and_files(daily_service: DailyService, tmp_path: Path) -> None:

@@ -28,8 +28,9 @@ def with_data(said: str, data: bytes) -> str:
 
 
 def refusal_sentence(problem: Answer) -> str:
-    """Return the sentence of a refused call."""
-    return one_line(f"Refused: {problem['detail']}")
+    """Return the sentence of a refused call, and the way to what it asked for."""
+    way = ", then ".join(step["operation"] for step in problem.get("next_steps") or ())
+    return one_line(f"Refused: {problem['detail']}{f' The way there, as next_steps: {way}.' if way else ''}")
 
 
 def dry_run_sentence(operation: Operation, answer: Answer) -> str:

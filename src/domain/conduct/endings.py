@@ -104,7 +104,12 @@ def accept_request(conduct_id: UUID, procedure: Procedure) -> Answer:
 
 
 @procedure.command(
-    post="/{procedure_id}/hold", allowed=[RUNNING], attempts=3, accepted=RequestAccepted, work=WokenWork("conduct")
+    post="/{procedure_id}/hold",
+    allowed=[RUNNING],
+    leads_to=ProcedureStatus.HELD,
+    attempts=3,
+    accepted=RequestAccepted,
+    work=WokenWork("conduct"),
 )
 class HoldProcedure(JudgedVerb[Procedure, ConductProgress | None]):
     """Pause the procedure; a live conduct finishes its step first. It goes on only when somebody resumes it."""
@@ -170,7 +175,7 @@ def refuse_other_end(command: Command, procedure: Procedure, result: ConductResu
         raise pending_request_refusal(command, PendingRequest.ABORT)
 
 
-@procedure.command(post="/{procedure_id}/complete", allowed=[RUNNING])
+@procedure.command(post="/{procedure_id}/complete", allowed=[RUNNING], leads_to=ProcedureStatus.COMPLETED)
 class CompleteProcedure(JudgedVerb[Procedure, ConductProgress | None]):
     """Complete the procedure, whose task is done; a live conduct does so itself."""
 

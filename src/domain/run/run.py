@@ -284,7 +284,7 @@ def evolve(run: Run, event: RunEvent) -> Run:
     return copy_with(run, updated_at=event.occurred_at)
 
 
-@run.command(post="/{run_id}/hold", allowed=[RUNNING], records=RunHeld, attempts=3)
+@run.command(post="/{run_id}/hold", allowed=[RUNNING], leads_to=HELD, records=RunHeld, attempts=3)
 class HoldRun(JudgedVerb[Run, Decision | None]):
     """Pause the run; it goes on only when somebody resumes it."""
 
@@ -366,7 +366,7 @@ def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = N
         raise command.cannot("conduct_live", detail, procedure_ids=ids, conduct_id=conduct_id)
 
 
-@run.command(post="/{run_id}/complete", allowed=LIVE)
+@run.command(post="/{run_id}/complete", allowed=LIVE, leads_to=COMPLETED)
 class CompleteRun(JudgedVerb[Run, Phases]):
     """Complete the run as intended; a held one only once it has phases and every one of them is Completed."""
 
