@@ -181,12 +181,27 @@ async def test_wrong_arguments_are_answered_with_what_is_needed_and_an_example(a
         assert "did you mean hold_run" in unknown["detail"]
 
 
+async def test_the_log_is_read_as_a_line_for_each_command_unless_it_is_asked_for_whole(api: Api) -> None:
+    asset_id = await api.create("/assets", {"name": "Ring", "tier": "Unit", "facility_code": "facility"})
+    await api.execute(f"/assets/{asset_id}/activate")
+    async with agent(api) as client:
+        asked = {"asset_id": asset_id, "limit": 1}
+        page = await tool_result(client, "list_events", **asked)
+        (first,) = page["items"]
+        assert first["line"].endswith(f"Z not signed in, RegisterAsset: AssetRegistered of Asset Ring ({asset_id})")
+        assert first.keys() == {"position", "correlation_id", "line"}
+        (second,) = (await tool_result(client, "list_events", **asked, cursor=page["next_cursor"]))["items"]
+        assert "ActivateAsset: AssetActivated" in second["line"]
+        (whole,) = (await tool_result(client, "list_events", **asked, full=True))["items"]
+        assert (whole["event_type"], whole["payload"]["name"]) == ("AssetRegistered", "Ring")
+
+
 async def test_a_page_is_bounded_in_bytes_and_says_how_to_go_on(api: Api) -> None:
     for number in range(110):
         await api.create("/zones", {"name": f"{number} {'x' * 190}"})
     whole = (await api.get("/events", limit=100, stream_type="Zone")).content
     assert len(whole) > LARGEST_PAGE, "a page of this size is not cut"
-    names, asked = [], {"limit": 100, "stream_type": ["Zone"]}
+    names, asked = [], {"limit": 100, "stream_type": ["Zone"], "full": True}
     async with agent(api) as client:
         while True:
             answer = await client.call_tool("list_events", asked)

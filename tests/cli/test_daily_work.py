@@ -152,6 +152,11 @@ async def test_events_are_printed_and_followed(daily_service: DailyService, tmp_
     assert [one["stream_id"] for one in followed] == made[-len(followed) :]
     line = (await daily_service.baton("events", "-n", "1", "--type", "SubjectRegistered")).stdout
     assert f"SubjectRegistered  Subject {made[-1]}  not signed in" in line
+    assert (await daily_service.baton("events", "--since", "2999-01-01")).stdout == ""
+    assert (await daily_service.refusal("events", "-f", "--until", "2026-01-01"))[0] == 2
+    asset = await daily_service.answer("call", "register_asset", "name=Ring 2", "tier=Unit", "facility_code=facility")
+    [line] = (await daily_service.baton("events", "--on", asset["asset_id"])).stdout.splitlines()
+    assert "AssetRegistered" in line
 
 
 async def test_names_that_leave_open_what_is_meant_list_the_candidates(daily_service: DailyService) -> None:

@@ -1,14 +1,17 @@
 """The event log as callers may read it: in pages, and as it grows."""
 
 from typing import Annotated, Any, Protocol
+from uuid import UUID
 
 from pydantic import Field
 
 from baton.domain.kernel import Call, NamesOnRequest, Query
 from baton.domain.registry import standalone_query
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.event_view import EventView
 from baton.domain.shared.listing import Order, Page
 from baton.domain.shared.reads import Reads, ask
+from baton.domain.shared.times import Instant
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Position = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -22,13 +25,42 @@ class EventFilter(Query):
     event_type: tuple[Name, ...] = ()
 
 
-@standalone_query("/events", context="edge", returns=Page[EventView])
+ASSET_NAMING = (
+    *("AcquisitionRecorded", "CautionRegistered", "ClearanceRegistered", "FixtureRegistered", "MountAssetInstalled"),
+    *("MountAssetUninstalled", "PlanDataRegistrationSet", "PlanDefined", "PlanRoleBound", "PlanWireAdded"),
+    *("PlanWireRemoved", "ProcedureAbortRequested", "ProcedureRegistered", "ProcedureResumed", "ProcedureStarted"),
+    *("QueueOpened", "RunStarted", "SubjectDismounted", "SubjectMounted", "SupplyRegistered"),
+)
+"""The types of events of other streams that name assets; an index finds them by the ids that they hold."""
+
+
+class RecordedCommand(AnswerForm):
+    """What one command recorded, in a line."""
+
+    position: int
+    """The number of its last event in the log."""
+    correlation_id: UUID
+    line: str
+    """When, who, which command, and the events that it recorded, with the things that they are about."""
+
+
+@standalone_query("/events", context="edge", returns=Page[EventView] | Page[RecordedCommand])
 class ListEvents(EventFilter, NamesOnRequest):
-    """Every committed event after a position, in commit-safe order or the newest first.
+    """Every committed event after a position, in commit-safe order or the newest first; or a line for each command.
 
     Lists of steps are referred to: the address that shows the whole event stands in their place.
     """
 
+    since: Instant | None = None
+    """Only what was recorded at this time or later."""
+    until: Instant | None = None
+    """Only what was recorded before this time."""
+    principal_id: UUID | None = None
+    correlation_id: UUID | None = None
+    asset_id: UUID | None = None
+    """Only events of this asset, and those of others that name it."""
+    full: bool | None = None
+    """Whole events (true), or a line for each command (false); over MCP a line, unless it is said."""
     limit: Annotated[int, Field(ge=1, le=100)] = 50
     cursor: Name | None = None
     order: Order = Order.ASC
