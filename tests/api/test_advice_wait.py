@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from baton.application.plant import SimulatedMotor
+from baton.infrastructure.control.devices import Motor
 from tests.support.api.example_reads import cause
 from tests.support.waiting import until
 from tests.support.workflows.conduct_service import ConductService
@@ -75,3 +77,17 @@ async def test_an_adviser_that_does_not_wait_long_enough_is_told_so(conduct_serv
     answer = await api.post(f"/procedures/{procedure_id}/steering/advise", stop)
     assert (answer.status_code, answer.content) == (204, b"")
     await conduct_service.wait_until_over(conduct_id)
+
+
+async def test_a_space_beyond_the_limits_of_the_control_system_is_refused_before_anything_moves(
+    conduct_service: ConductService,
+) -> None:
+    conduct_service.stack.plant.add(Motor(SimulatedMotor(address="stage", position=0.0, lower=-1, upper=1)))
+    steps = [setpoint("stage", steered_value("focus")), capture("stage", "sharpness")]
+    procedure_id = await conduct_service.stack.register_from_recipe(steps)
+    path = f"/procedures/{procedure_id}/steering/conduct"
+    refused = await conduct_service.operator.post(path, {**SEARCH, "wait": 0})
+    assert cause(refused) == (400, "InvalidSearchSpaceError", "outside_limits")
+    assert refused.json()["facts"].items() >= {"axis": "focus", "low": -1.0, "whose": "control_system"}.items()
+    narrowed = {"axes": [{"name": "focus", "lower": -1, "upper": 1}]}
+    assert (await conduct_service.operator.post(path, {**SEARCH, "space": narrowed, "wait": 0})).status_code == 202
