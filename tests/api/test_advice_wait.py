@@ -43,12 +43,13 @@ async def test_an_adviser_is_answered_with_the_next_evidence_and_then_with_the_e
     assert points == [0.5, 1.0, 1.5], "it began where it was asked to"
 
     named = {name: question[name] for name in ("iteration_index", "question")}
-    stop = {**named, "advice": {"verdict": "Stop"}, "wait": 20}
+    stop = {**named, "advice": {"verdict": "Stop", "rationale": "It is sharp."}, "wait": 20}
     answer = await api.post(f"/procedures/{procedure_id}/steering/advise", stop)
     assert answer.status_code == 200, answer.text
     end = answer.json()
     assert (end["waiting"], end["ended"], end["conduct_id"]) == (False, True, str(conduct_id))
     assert (end["result"]["succeeded"], end["result"]["best"]["point"]) == (True, {"focus": 1.5})
+    assert end["result"]["termination_reason"] == "It is sharp."
     late = await api.post(f"/procedures/{procedure_id}/steering/advise", stop)
     assert cause(late) == (409, "ProcedureCannotAdviseError", "completed")
 

@@ -31,7 +31,15 @@ from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Also, Answer, Delist, Enlist, Put, Release
 from baton.domain.start.procedure_start import live_conduct_refusal
-from baton.domain.step.results import CONDUCT_LOST, ActuationKind, ConductResult, Failure, PlacedStep, merged_kind
+from baton.domain.step.results import (
+    CONDUCT_LOST,
+    ActuationKind,
+    ConductResult,
+    Failure,
+    PlacedStep,
+    TerminationReason,
+    merged_kind,
+)
 
 SILENT_FOR = timedelta(seconds=60)  # After this long without a heartbeat a live conduct may be given up.
 
@@ -187,7 +195,7 @@ class CompleteProcedure(JudgedVerb[Procedure, ConductProgress | None]):
     def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
         if (result := self.conducted) is not None:
             refuse_other_end(self, procedure, result)
-            reason = result.termination_reason
+            reason = result.termination_reason if isinstance(result.termination_reason, TerminationReason) else None
             ended = procedures.ProcedureCompleted(actuation_kind=result.actuation_kind, termination_reason=reason)
             return conclude(procedure, progress, result, ended)
         if procedure.live_conduct_id is not None:
