@@ -179,8 +179,9 @@ class RunNarrativeLogbookOpened(LogbookOpened, of=run):
     """The logbook of what people and agents write about the run was opened."""
 
 
-class RunConducted(ConductEnded, of=run, version=2, upcasters={1: dict}):
-    """A conduct of the run came to its end, and this came of it; since version 2 with the facts of failures."""
+class RunConducted(ConductEnded, of=run, version=3, upcasters={1: dict, 2: dict}):
+    """A conduct of the run came to its end, and this came of it; since version 2 with the facts of failures, since version 3
+    with the captures of its phases."""
 
     result: RunConductResult
 

@@ -264,6 +264,8 @@ class PhaseResult(Value):
     iteration_count: int | None = None
     failure: Failure | None = None
     closing_failures: tuple[Failure, ...] = ()
+    captures: dict[str, CapturedValue] = {}
+    """What the steps of the phase captured, by name."""
 
 
 class RunConductResult(Value):

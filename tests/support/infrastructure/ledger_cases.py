@@ -59,10 +59,7 @@ async def stated_limits(addresses: object) -> Mapping[str, None]:
 
 
 PORTS: Any = ports_of(
-    deployment=deployment,
-    actuation_kind=nothing_done,
-    completed_step_count=no_step_done,
-    stated_limits=stated_limits,
+    deployment=deployment, actuation_kind=nothing_done, completed_step_count=no_step_done, stated_limits=stated_limits
 )
 
 
