@@ -132,14 +132,14 @@ def _place_form(answer: Answer) -> str | None:
                 f"{said}. First {items[0].get('title')}, {items[0].get('status')}: {items[0].get('detail') or 'no remark'}"
             )
         case {"permits": Sequence() as permits, "supplies": Sequence() as supplies, "runs": runs, "conducts": conducts}:
-            live = [f"run {_named(one)} is {one.get('status')}, by {_who(one)}" for one in runs]
-            live += [f"{_named(one)} is conducted ({one.get('message')}), by {_who(one)}" for one in conducts]
-            state = [f"hutch {_named(one)} {one.get('permit_status')}" for one in permits]
-            state += [f"{_named(one)} {one.get('status')}" for one in supplies]
+            live = [f"run {_thing_name(one)} is {one.get('status')}, by {_starter_name(one)}" for one in runs]
+            live += [f"{_thing_name(one)} is conducted ({one.get('message')}), by {_starter_name(one)}" for one in conducts]
+            state = [f"hutch {_thing_name(one)} {one.get('permit_status')}" for one in permits]
+            state += [f"{_thing_name(one)} {one.get('status')}" for one in supplies]
             known = "; ".join([*(live or ["nothing is conducted"]), *state])
-            return f"At {_named(answer)}: {known}; {_count(len(answer.get('cautions', ())), 'caution')}."
+            return f"At {_thing_name(answer)}: {known}; {_count(len(answer.get('cautions', ())), 'caution')}."
         case {"signals": [{"value": _}, *_] as signals}:
-            return f"{'; '.join(map(_signal, signals))}."
+            return f"{'; '.join(map(_signal_text, signals))}."
         case {"dataset_id": _, "nodes": Sequence() as nodes, "edges": Sequence() as edges}:
             kinds = Counter(str(node.get("kind")) for node in nodes)
             known = ", ".join(_count(number, kind) for kind, number in kinds.most_common())
@@ -149,28 +149,28 @@ def _place_form(answer: Answer) -> str | None:
             return None
 
 
-def _named(thing: Answer) -> str:
+def _thing_name(thing: Answer) -> str:
     return str(thing.get("name") or thing.get("address") or "")
 
 
-def _who(thing: Answer) -> str:
+def _starter_name(thing: Answer) -> str:
     return str(thing.get("started_by_name") or "somebody")
 
 
-def _signal(reading: Answer) -> str:
+def _signal_text(reading: Answer) -> str:
     if reading.get("error"):
-        return f"{_named(reading)} was not read: {reading['error'].get('detail', '').rstrip('.')}"
-    return f"{_named(reading)} is {_value(reading)}"
+        return f"{_thing_name(reading)} was not read: {reading['error'].get('detail', '').rstrip('.')}"
+    return f"{_thing_name(reading)} is {_value_text(reading)}"
 
 
-def _value(measured: Answer) -> str:
+def _value_text(measured: Answer) -> str:
     return f"{measured.get('value')} {measured.get('unit') or ''}".strip()
 
 
-def _learned(result: Answer) -> str:
+def _outcome_text(result: Answer) -> str:
     """Return what a conduct learned: its best point, its captures, and why its search ended."""
     captures = {name: one for part in (*_phases(result), result) for name, one in (part.get("captures") or {}).items()}
-    said = [f"{name} is {_value(one)}" for name, one in captures.items()]
+    said = [f"{name} is {_value_text(one)}" for name, one in captures.items()]
     if best := result.get("best"):
         where = ", ".join(f"{axis} {value}" for axis, value in best["point"].items())
         said.insert(0, f"best {best['name']} {best['value']} at {where}")
@@ -189,7 +189,7 @@ def _conduct_sentence(result: Answer) -> str:
     if result["succeeded"]:
         done = result.get("completed_count")
         completed = "" if done is None else f": {_count(done, 'part')} completed"
-        return f"The conduct succeeded{completed}{_learned(result)}".rstrip(".") + "."
+        return f"The conduct succeeded{completed}{_outcome_text(result)}".rstrip(".") + "."
     failure = result.get("failure") or next((phase["failure"] for phase in _phases(result) if phase.get("failure")), None)
     how = "was held" if result.get("held") else "did not succeed"
     if failure is None:

@@ -51,16 +51,17 @@ class ListEvents(EventFilter, NamesOnRequest):
     Lists of steps are referred to: the address that shows the whole event stands in their place.
     """
 
-    since: Instant | None = None
-    """Only what was recorded at this time or later."""
-    until: Instant | None = None
-    """Only what was recorded before this time."""
+    since: Annotated[Instant | None, Field(description="Only what was recorded at this time or later.")] = None
+    until: Annotated[Instant | None, Field(description="Only what was recorded before this time.")] = None
     principal_id: UUID | None = None
     correlation_id: UUID | None = None
-    asset_id: UUID | None = None
-    """Only events of this asset, and those of others that name it."""
-    full: bool | None = None
-    """Whole events (true), or a line for each command (false); over MCP a line, unless it is said."""
+    asset_id: Annotated[UUID | None, Field(description="Only events of this asset, and those of others that name it.")] = (
+        None
+    )
+    full: Annotated[
+        bool | None,
+        Field(description="Whole events (true) or a line for each command (false); over MCP lines, unless it is said."),
+    ] = None
     limit: Annotated[int, Field(ge=1, le=100)] = 50
     cursor: Name | None = None
     order: Order = Order.ASC
