@@ -22,6 +22,7 @@ from baton.domain.ports import Ports, method_of
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import Order, Page, decode_cursor, encode_cursor, malformed_cursor
 from baton.domain.shared.reads import AskPort
+from baton.domain.trust.authorization import MCP_SURFACES
 from baton.domain.views.event_log import EventFilter, ListEvents, StreamEvents
 
 PROJECTIONS = "projections"  # the follower that keeps every projection
@@ -289,6 +290,7 @@ class Feed:
         """Return a page of the log; where it would be larger than asked for, it ends earlier."""
         caller = Caller.of(call)
         access = await self.access(caller)
+        in_lines = caller.surface_id in MCP_SURFACES and not query.full
         start, end = await self._stretch(query)
         bookmark = await self._goes_on(query) or (start if query.order is Order.ASC else end)
         found: list[list[EventRow]] = []  # by item: an event, or what one command recorded
@@ -297,13 +299,13 @@ class Feed:
             scanned += len(rows)
             within = [row for row in rows if start < place_of(row) < end]
             for row in (one for one in within if access.shows(one, query) and is_of_time(one, query)):
-                if query.full is False and found and is_of_command(row, found[-1][-1]):
+                if in_lines and found and is_of_command(row, found[-1][-1]):
                     found[-1].append(row)
                 else:
                     found.append([row])
             bookmark = place_of(rows[-1])
             rows = await self.store.search(query, bookmark, SCAN) if len(within) == SCAN else ()
-        items = await self._items(found[: query.limit], query, caller, access.texts)
+        items = await self._items(found[: query.limit], query, caller, access.texts, in_lines=in_lines)
         if query.max_bytes is not None:
             items = bounded_items(
                 items, [rows[0] for rows in found], query.max_bytes // 2 if query.include else query.max_bytes
@@ -324,11 +326,11 @@ class Feed:
         return after, end
 
     async def _items(
-        self, found: Sequence[Sequence[EventRow]], query: ListEvents, caller: Caller, texts: bool
+        self, found: Sequence[Sequence[EventRow]], query: ListEvents, caller: Caller, texts: bool, *, in_lines: bool
     ) -> list[dict[str, Any]]:
         """Return what is shown of these events, or of the commands that recorded them."""
         names = await self.names([rows[0] for rows in found], caller)
-        if query.full is not False:
+        if not in_lines:
             shown = (feed_envelope(row, texts, names) for [row] in found)
             return [item if query.payloads else item | {"payload": None} for item in shown]
         streams = dict.fromkeys((row.stream_type, row.stream_id) for rows in found for row in rows)

@@ -31,7 +31,6 @@ from baton.application.settings import McpToolset
 from baton.domain.kernel import Command, Document, Query, Value, omittable
 from baton.domain.registry import Operation
 from baton.domain.shared.refusals import NotFound
-from baton.domain.views.event_log import ListEvents
 
 LARGEST_PAGE = 64 * 1024  # bytes of a page of a list; a longer one is asked for again with fewer items
 SUGGESTIONS = 3
@@ -180,8 +179,6 @@ class Toolbox:
         self, operation: Operation, query: Query, asked: tools.ToolRequest, caller: Caller
     ) -> CallToolResult:
         """Return what a query answers; a page that is too long is asked for again with fewer items, at least one."""
-        if isinstance(query, ListEvents) and query.full is None:
-            query = query.model_copy(update={"full": False})
         while True:
             answer = (await self._service.show(query, caller, target_id=asked.target_id)).shown
             if isinstance(answer, Document):

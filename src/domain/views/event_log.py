@@ -7,7 +7,6 @@ from pydantic import Field
 
 from baton.domain.kernel import Call, NamesOnRequest, Query
 from baton.domain.registry import standalone_query
-from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.event_view import EventView
 from baton.domain.shared.listing import Order, Page
 from baton.domain.shared.reads import Reads, ask
@@ -34,20 +33,11 @@ ASSET_NAMING = (
 """The types of events of other streams that name assets; an index finds them by the ids that they hold."""
 
 
-class RecordedCommand(AnswerForm):
-    """What one command recorded, in a line."""
-
-    position: int
-    """The number of its last event in the log."""
-    correlation_id: UUID
-    line: str
-    """When, who, which command, and the events that it recorded, with the things that they are about."""
-
-
-@standalone_query("/events", context="edge", returns=Page[EventView] | Page[RecordedCommand])
+@standalone_query("/events", context="edge", returns=Page[EventView])
 class ListEvents(EventFilter, NamesOnRequest):
-    """Every committed event after a position, in commit-safe order or the newest first; or a line for each command.
+    """Every committed event after a position, in commit-safe order or the newest first.
 
+    Over MCP an item is a line for each command, with its `position` and `correlation_id`, unless `full` is true.
     Lists of steps are referred to: the address that shows the whole event stands in their place.
     """
 
@@ -58,10 +48,7 @@ class ListEvents(EventFilter, NamesOnRequest):
     asset_id: Annotated[UUID | None, Field(description="Only events of this asset, and those of others that name it.")] = (
         None
     )
-    full: Annotated[
-        bool | None,
-        Field(description="Whole events (true) or a line for each command (false); over MCP lines, unless it is said."),
-    ] = None
+    full: Annotated[bool, Field(description="Over MCP: whole events in place of a line for each command.")] = False
     limit: Annotated[int, Field(ge=1, le=100)] = 50
     cursor: Name | None = None
     order: Order = Order.ASC
