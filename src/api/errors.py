@@ -1,12 +1,13 @@
 """The problem (RFC 9457) that every surface answers a refused request with, and the refusals of the API itself."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
-from baton.domain.shared.refusals import Refusal, Unavailable, Unprocessable
+from baton.domain.shared.refusals import NextCall, Refusal, Unavailable, Unprocessable
 from baton.domain.shared.text import UNSTORABLE
 
 PROBLEM = b"application/problem+json"
@@ -60,6 +61,8 @@ class Problem(BaseModel):
     reason: str | None = None
     """The machine-readable cause of the refusal."""
     facts: dict[str, Any] | None = None
+    next_steps: list[NextCall] | None = None
+    """The calls that lead from here to what was asked for, where there is a way."""
     errors: list[FieldError] | None = None
     """What is wrong with the form of the request."""
     needed: list[NeededField] | None = None
@@ -159,6 +162,8 @@ class InternalError(Refusal, status=500):
 def error_body(refusal: Refusal, context: str, correlation_id: UUID) -> dict[str, Any]:
     """Return the problem of a refused request; a refusal without a context of its own gets that of the operation."""
     optional: dict[str, Any] = {"reason": refusal.reason, "facts": refusal.facts}
+    if refusal.next_steps:
+        optional["next_steps"] = [asdict(step) for step in refusal.next_steps]
     if isinstance(refusal, RequestValidationError):
         needed = None if refusal.needed is None else [field.model_dump(exclude_none=True) for field in refusal.needed]
         optional |= {"errors": refusal.errors, "needed": needed, "example": refusal.example}

@@ -29,6 +29,7 @@ from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostE
 from baton.domain.shared.signatures import Signature
 from baton.domain.shared.writes import Also, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
 from baton.domain.trust.authorization import Access, AuthzResult
+from baton.domain.views.event_log import ListEvents
 
 R = TypeVar("R", bound=Record)
 A = TypeVar("A")
@@ -219,8 +220,12 @@ class Store(Protocol):
         """Return committed events behind a bookmark in commit-safe order; one still in flight is never skipped. With `only`,
         those of these types among so many events; the last one comes in any case, to go on from."""
 
-    async def precede(self, before: Bookmark, limit: int) -> Sequence[EventRow]:
-        """Return committed events before a bookmark, the newest first; what is still in flight is not among them."""
+    async def search(self, query: ListEvents, bookmark: Bookmark, limit: int) -> Sequence[EventRow]:
+        """Return committed events behind a bookmark in the query's order, those of the caller, the request and the asset
+        that it asks for; what is still in flight is not among them."""
+
+    async def at_time(self, time: datetime) -> Bookmark | None:
+        """Return the place of the first event that was recorded at this time or later; None where there is none."""
 
     async def event(self, event_id: UUID) -> EventRow | None:
         """Return one event by its id."""

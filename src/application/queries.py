@@ -1,8 +1,10 @@
 """The query path: authorize, wait for own writes where asked, answer from streams, rows or a projection; and the feed."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -21,11 +23,14 @@ from baton.domain.ports import Ports, method_of
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import Order, Page, decode_cursor, encode_cursor, malformed_cursor
 from baton.domain.shared.reads import AskPort
+from baton.domain.trust.authorization import MCP_SURFACES
 from baton.domain.views.event_log import EventFilter, ListEvents, StreamEvents
 
 PROJECTIONS = "projections"  # the follower that keeps every projection
 OWN_WRITES_WAIT_SECONDS = 2.0
 SCAN = 1000
+LONGEST_APPEND = timedelta(minutes=1)  # no command writes longer; so far the order of the log and of times may differ
+MOST_IN_LINE = 4  # kinds of events that the line of a command names
 LOG_END = Bookmark(2**63 - 1, 2**63 - 1)  # behind every event
 MOST_SCANNED = 20_000  # events that one page looks through before it answers with what it found and a cursor to go on
 
@@ -216,8 +221,35 @@ def bounded_items(items: Sequence[dict[str, object]], rows: Sequence[EventRow], 
         size += len(orjson.dumps(item))
         if size > max_bytes and shown:
             break
-        shown.append(item if size <= max_bytes else item | {"payload": {"at": address_of(row)}})
+        cut = size > max_bytes and "payload" in item
+        shown.append(item | {"payload": {"at": address_of(row)}} if cut else item)
     return shown
+
+
+def is_of_time(row: EventRow, query: ListEvents) -> bool:
+    """Return whether an event was recorded when a query asks for it."""
+    begun = query.since is None or row.recorded_at >= query.since
+    return begun and (query.until is None or row.recorded_at < query.until)
+
+
+def is_of_command(row: EventRow, other: EventRow) -> bool:
+    """Return whether two events that follow on each other were recorded by one command."""
+    commands = [(one.transaction_id, one.correlation_id, one.command_name, one.principal_id) for one in (row, other)]
+    return commands[0] == commands[1]
+
+
+def command_item(rows: Sequence[EventRow], who: str | None, names: Mapping[tuple[str, UUID], str | None]) -> dict[str, Any]:
+    """Return what one command recorded, as a line."""
+    first, done = rows[0], Counter((row.event_type, row.stream_type, row.stream_id) for row in rows)
+    events = []
+    for (event, kind, id), times in done.most_common(MOST_IN_LINE):
+        name = names.get((kind, id))
+        thing = f"{kind} {id}" if name is None else f"{kind} {name} ({id})"
+        events.append(f"{event}{f' {times} times' if times > 1 else ''} of {thing}")
+    more = [f"{len(done) - MOST_IN_LINE} more"] if len(done) > MOST_IN_LINE else []
+    line = f"{first.recorded_at:%Y-%m-%d %H:%M:%S}Z {who or 'somebody'}, {first.command_name}: {'; '.join(events + more)}"
+    last = max(row.position for row in rows)
+    return {"position": last, "correlation_id": str(first.correlation_id), "line": line}
 
 
 @dataclass(frozen=True)
@@ -259,30 +291,56 @@ class Feed:
         """Return a page of the log; where it would be larger than asked for, it ends earlier."""
         caller = Caller.of(call)
         access = await self.access(caller)
-        start = await self.start(query.after)
-        bookmark = await self._goes_on(query) or (start if query.order is Order.ASC else LOG_END)
-        found: list[EventRow] = []
-        scanned, rows = 0, await self._rows(bookmark, query.order, start)
+        in_lines = caller.surface_id in MCP_SURFACES and not query.full
+        start, end = await self._stretch(query)
+        bookmark = await self._goes_on(query) or (start if query.order is Order.ASC else end)
+        found: list[list[EventRow]] = []  # by item: an event, or what one command recorded
+        scanned, rows = 0, await self.store.search(query, bookmark, SCAN)
         while rows and len(found) <= query.limit and scanned < MOST_SCANNED:
             scanned += len(rows)
-            found += [row for row in rows if access.shows(row, query)]
+            within = [row for row in rows if start < place_of(row) < end]
+            for row in (one for one in within if access.shows(one, query) and is_of_time(one, query)):
+                if in_lines and found and is_of_command(row, found[-1][-1]):
+                    found[-1].append(row)
+                else:
+                    found.append([row])
             bookmark = place_of(rows[-1])
-            rows = await self._rows(bookmark, query.order, start) if len(rows) == SCAN else ()
-        names = await self.names(found[: query.limit], caller)
-        shown = (feed_envelope(row, access.texts, names) for row in found[: query.limit])
-        items = [item if query.payloads else item | {"payload": None} for item in shown]
+            rows = await self.store.search(query, bookmark, SCAN) if len(within) == SCAN else ()
+        items = await self._items(found[: query.limit], query, caller, access.texts, in_lines=in_lines)
         if query.max_bytes is not None:
-            items = bounded_items(items, found, query.max_bytes // 2 if query.include else query.max_bytes)
+            items = bounded_items(
+                items, [rows[0] for rows in found], query.max_bytes // 2 if query.include else query.max_bytes
+            )
         if len(items) < len(found):
-            bookmark = place_of(found[len(items) - 1])
+            bookmark = place_of(found[len(items) - 1][-1])
         more = rows or len(items) < len(found)
         return Page(tuple(items), cursor_of(bookmark, query.order) if more else None)
 
-    async def _rows(self, bookmark: Bookmark, order: Order, start: Bookmark) -> Sequence[EventRow]:
-        """Return the next events of the log in this order, none of them before the start."""
-        if order is Order.ASC:
-            return await self.store.follow(bookmark, SCAN)
-        return [row for row in await self.store.precede(bookmark, SCAN) if place_of(row) > start]
+    async def _stretch(self, query: ListEvents) -> tuple[Bookmark, Bookmark]:
+        """Return the places that lie before and behind all that a query may show."""
+        after, end = await self.start(query.after), LOG_END
+        if query.since is not None:
+            first = await self.store.at_time(query.since - LONGEST_APPEND)
+            after = max(after, LOG_END if first is None else Bookmark(first.transaction_id, first.position - 1))
+        if query.until is not None:
+            end = await self.store.at_time(query.until + LONGEST_APPEND) or LOG_END
+        return after, end
+
+    async def _items(
+        self, found: Sequence[Sequence[EventRow]], query: ListEvents, caller: Caller, texts: bool, *, in_lines: bool
+    ) -> list[dict[str, Any]]:
+        """Return what is shown of these events, or of the commands that recorded them."""
+        names = await self.names([rows[0] for rows in found], caller)
+        if not in_lines:
+            shown = (feed_envelope(row, texts, names) for [row] in found)
+            return [item if query.payloads else item | {"payload": None} for item in shown]
+        streams = dict.fromkeys((row.stream_type, row.stream_id) for rows in found for row in rows)
+        async with self.store.session() as session:
+            unit = UnitOfWork(session, caller, self.authorizer, self.ports)
+            mentions = [{"stream_type": kind, "stream_id": str(id)} for kind, id in streams]
+            named = await unit.fulfil(include_names(mentions, None))
+        known = {key: (mention.get("stream") or {}).get("name") for key, mention in zip(streams, named, strict=True)}
+        return [command_item(rows, names[rows[0].principal_id, rows[0].surface_id], known) for rows in found]
 
     async def names(self, rows: Sequence[EventRow], caller: Caller) -> Names:
         """Return the names of those who recorded these events, as far as the caller may know them."""

@@ -27,6 +27,11 @@ class ReceivedRefusal(Exception):
     def code(self) -> str:
         return type(self).__name__
 
+    @property
+    def next_steps(self) -> tuple[Mapping[str, Any], ...]:
+        """The calls that lead to what was asked for, each with its operation, the arguments known, and those needed."""
+        return tuple((self.problem or {}).get("next_steps") or ())
+
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" + (f" [{self.reason}]" if self.reason else "")
 

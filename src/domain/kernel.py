@@ -34,7 +34,7 @@ from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.event_view import EventView
 from baton.domain.shared.reads import AskPort, Reads
-from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, refusal_class
+from baton.domain.shared.refusals import Conflict, Invalid, NextCall, NotFound, Refusal, refusal_class
 from baton.domain.shared.text import MayContainPersonalData, Text, hiding_of
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Write
@@ -249,14 +249,16 @@ class Command(Value):
     """A request to change one aggregate: a `Verb` on an existing stream, or a `Creation` of a new one.
     `gather` is the generator of the facts about other aggregates, and refuses references that lead nowhere; `decide` is the
     decision. `examine()`, where there is one, refuses values before the target is looked for; `require(state)` refuses a
-    state that the verb cannot work on although its status would allow it; `needs()` returns the permissions that it takes,
-    where it gives further commands."""
+    state that the verb cannot work on although its status would allow it; `preparation(state)`, of the class, returns the
+    calls that must come before it in a state that allows it; `needs()` returns the permissions that it takes, where it gives
+    further commands."""
 
     Cannot: ClassVar[type[Refusal]]
     operation: ClassVar["Operation"]
     if TYPE_CHECKING:
         examine: ClassVar[Callable[..., None]]
         require: ClassVar[Callable[..., None]]
+        preparation: ClassVar[Callable[..., Sequence[NextCall]]]
         needs: ClassVar[Callable[..., NeededPermissions]]
         gather: ClassVar[Callable[..., Reads[Any]]]
         decide: ClassVar[Callable[..., Outcome]]
@@ -559,6 +561,7 @@ class Aggregate(Generic[S]):
             )
             if records is not None:
                 command.decide = _recorder(command, records)
+                options.setdefault("leads_to", records.leads_to)
             self._declare(command, method, path, kind="command", **options)
             return command
 

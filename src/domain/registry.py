@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, get_
 from uuid import UUID
 
 from baton.domain.derived_refusals import reasons_of, refusals_of
+from baton.domain.next_steps import steps_to_command
 from baton.domain.shared.annotations import marks, text_refusals
 from baton.domain.shared.examples import EXAMPLES
 from baton.domain.shared.reads import Reads
@@ -78,6 +79,7 @@ class CreationOptions(QueryOptions, total=False):
     verb: str
     records: "type[Event]"
     allowed: Collection[Enum]
+    leads_to: Enum
     state_reason: str
     reasons: Sequence[str]
     work: WorkLink
@@ -113,6 +115,7 @@ class Operation:
     creates: bool = False
     stream_id_field: str | None = None  # The field that is the id of the stream it begins, where that id is not a new one.
     allowed: Collection[Enum] | None = None  # The states it is possible from; all, when not said.
+    leads_to: Enum | None = None  # The state that it brings its target to, where that is always the same one.
     state_reason: str | None = None  # The machine cause of a refusal for the state, where that is not the state's own name.
     reasons: Sequence[str] = ()  # The machine causes of its own refusal class that its rules do not spell out.
     refuses: "Sequence[type[Refusal] | type[Command]]" = ()  # Those its rules do not name: of ports, of verbs it stands for.
@@ -213,8 +216,13 @@ class Operation:
         """Judge a command in the order refusals are promised: references, state, values, the rest."""
         known = (call,) if self.target is None else (state, call)
         facts = ((yield from command.gather(*known)),) if defines(type(command), "gather") else ()
-        self.check(command, state)
-        return command.decide(*known, *facts)
+        try:
+            self.check(command, state)
+            return command.decide(*known, *facts)
+        except Refusal as refusal:
+            if state is not None and type(refusal) is command.Cannot:
+                refusal.next_steps = steps_to_command(command, state)
+            raise
 
     def check(self, command: "Command", state: "State | None") -> None:
         """Refuse when the state does not allow this verb, then when a text is blank."""

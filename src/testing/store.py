@@ -33,6 +33,7 @@ from baton.domain.shared.reads import LatestEvents, TextPart
 from baton.domain.shared.writes import Record
 from baton.domain.trust.authorization import AuthzResult
 from baton.domain.trust.conduit import Conduit, ConduitVerdict
+from baton.domain.views.event_log import ASSET_NAMING, ListEvents
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
@@ -235,9 +236,17 @@ class MemoryStore:
         ordered = self._behind(after)[:limit]
         return [row for row in ordered if only is None or row.event_type in only or row is ordered[-1]]
 
-    async def precede(self, before: Bookmark, limit: int) -> Sequence[EventRow]:
-        visible = reversed(self._behind(Bookmark(0, 0)))
-        return [row for row in visible if (row.transaction_id, row.position) < before][:limit]
+    async def search(self, query: ListEvents, bookmark: Bookmark, limit: int) -> Sequence[EventRow]:
+        if query.order is Order.ASC:
+            found = self._behind(bookmark)
+        else:
+            found = [row for row in self._behind(Bookmark(0, 0))[::-1] if (row.transaction_id, row.position) < bookmark]
+        return [row for row in found if is_asked_for(row, query)][:limit]
+
+    async def at_time(self, time: datetime) -> Bookmark | None:
+        later = [row for row in self._log() if row.recorded_at >= time]
+        first = min(later, key=lambda row: (row.recorded_at, row.position), default=None)
+        return Bookmark(first.transaction_id, first.position) if first else None
 
     async def event(self, event_id: UUID) -> EventRow | None:
         return next((row for row in self._log() if row.event_id == event_id), None)
@@ -481,3 +490,12 @@ def _contains(found: object, wanted: object) -> bool:
         case Iterable():
             return isinstance(found, Iterable) and all(any(_contains(item, part) for item in found) for part in wanted)
     return bool(found == wanted)
+
+
+def is_asked_for(row: EventRow, query: ListEvents) -> bool:
+    """Return whether an event is of the caller, the request and the asset that a query asks for."""
+    asked = {name: getattr(query, name) for name in ("principal_id", "correlation_id")}
+    if any(id is not None and getattr(row, name) != id for name, id in asked.items()):
+        return False
+    of_it = (row.stream_type, row.stream_id) == ("Asset", query.asset_id)
+    return query.asset_id is None or of_it or (row.event_type in ASSET_NAMING and f'"{query.asset_id}"' in row.payload)

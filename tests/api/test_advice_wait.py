@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from baton.application.plant import SimulatedMotor
+from baton.infrastructure.control.devices import Motor
 from tests.support.api.example_reads import cause
 from tests.support.waiting import until
 from tests.support.workflows.conduct_service import ConductService
@@ -41,12 +43,13 @@ async def test_an_adviser_is_answered_with_the_next_evidence_and_then_with_the_e
     assert points == [0.5, 1.0, 1.5], "it began where it was asked to"
 
     named = {name: question[name] for name in ("iteration_index", "question")}
-    stop = {**named, "advice": {"verdict": "Stop"}, "wait": 20}
+    stop = {**named, "advice": {"verdict": "Stop", "rationale": "It is sharp."}, "wait": 20}
     answer = await api.post(f"/procedures/{procedure_id}/steering/advise", stop)
     assert answer.status_code == 200, answer.text
     end = answer.json()
     assert (end["waiting"], end["ended"], end["conduct_id"]) == (False, True, str(conduct_id))
     assert (end["result"]["succeeded"], end["result"]["best"]["point"]) == (True, {"focus": 1.5})
+    assert end["result"]["termination_reason"] == "It is sharp."
     late = await api.post(f"/procedures/{procedure_id}/steering/advise", stop)
     assert cause(late) == (409, "ProcedureCannotAdviseError", "completed")
 
@@ -75,3 +78,17 @@ async def test_an_adviser_that_does_not_wait_long_enough_is_told_so(conduct_serv
     answer = await api.post(f"/procedures/{procedure_id}/steering/advise", stop)
     assert (answer.status_code, answer.content) == (204, b"")
     await conduct_service.wait_until_over(conduct_id)
+
+
+async def test_a_space_beyond_the_limits_of_the_control_system_is_refused_before_anything_moves(
+    conduct_service: ConductService,
+) -> None:
+    conduct_service.stack.plant.add(Motor(SimulatedMotor(address="stage", position=0.0, lower=-1, upper=1)))
+    steps = [setpoint("stage", steered_value("focus")), capture("stage", "sharpness")]
+    procedure_id = await conduct_service.stack.register_from_recipe(steps)
+    path = f"/procedures/{procedure_id}/steering/conduct"
+    refused = await conduct_service.operator.post(path, {**SEARCH, "wait": 0})
+    assert cause(refused) == (400, "InvalidSearchSpaceError", "outside_limits")
+    assert refused.json()["facts"].items() >= {"axis": "focus", "low": -1.0, "whose": "control_system"}.items()
+    narrowed = {"axes": [{"name": "focus", "lower": -1, "upper": 1}]}
+    assert (await conduct_service.operator.post(path, {**SEARCH, "space": narrowed, "wait": 0})).status_code == 202

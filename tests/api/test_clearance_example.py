@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+from tests.support.api.mcp_clients import agent, sentence_of
 from tests.support.api.rest_beamline import bring_into_force, create_plan
 from tests.support.service import Api, running_api
 
@@ -26,6 +27,11 @@ FORM = {
     "valid_until": "2026-06-08T00:00:00Z",
 }
 STEP = {"step_index": 0, "role": "BeamlineScientist", "decision": "Approved"}
+
+WAY = [
+    *("submit_clearance", "start_clearance_review", "append_clearance_review_step", "approve_clearance"),
+    "activate_clearance",
+]
 
 
 async def seeded_template(api: Api) -> str:
@@ -98,6 +104,13 @@ async def test_runs_start_under_a_form_only_while_it_is_in_force(api: Api) -> No
     form = {**FORM, **week, "template_id": await seeded_template(api), "bindings": bindings}
     clearance = await api.create("/clearances", form)
     path = f"/clearances/{clearance}"
+    told = (await api.post("/runs", run)).json()["next_steps"]
+    assert [step["operation"] for step in told] == WAY
+    assert told[2]["arguments"] == {"clearance_id": clearance, "step_index": 0, "decision": "Approved"}
+    assert told[2]["needed"] == ["role", "decided_at"]
+    async with agent(api) as client:
+        refused = await client.call_tool("activate_clearance", {"clearance_id": clearance})
+        assert sentence_of(refused).endswith(f"The way there, as next_steps: {', then '.join(WAY)}.")
     await api.execute(f"{path}/submit")
     await api.execute(f"{path}/start-review", {"first_reviewer_role": "BeamlineScientist"})
     await api.execute(f"{path}/append-review-step", STEP)

@@ -2,6 +2,8 @@
 
 import asyncio
 import itertools
+import json
+import re
 import socket
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -21,6 +23,7 @@ from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate
+from baton.domain.views.event_log import ASSET_NAMING
 from tests.support.api.event_streams import open_feed
 from tests.support.api.rest_beamline import beamline
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, create_samples, visit_plan
@@ -49,6 +52,7 @@ ENVELOPE = {
     "approved_by",
     "principal_name",
 }
+ASSET = {"name": "Ring", "tier": "Unit", "facility_code": "facility"}
 AGGREGATES = list(REGISTRY.aggregates.values())
 
 
@@ -104,6 +108,43 @@ async def test_the_feed_shows_what_is_asked_for(api: Api) -> None:
         wanted = [event for event in everything if all(event[name] in values for name, values in asked.items())]
         assert await read_all(api, "/events", limit=3, **asked) == wanted
     assert ids["visit_id"] in {event["stream_id"] for event in everything}
+
+
+async def test_the_log_is_searched_by_caller_request_time_and_asset(api: Api) -> None:
+    principal, ring = str(uuid4()), await api.create("/assets", ASSET)
+    other = await api.create("/assets", {**ASSET, "name": "Other"})
+    await api.acting_as(principal).execute(f"/assets/{ring}/activate")
+    await api.create("/queues", {"name": "Tonight", "asset_id": ring})
+    everything = await read_all(api, "/events", limit=100)
+    own = [event for event in everything if event["principal_id"] == principal]
+    of_ring = [event for event in everything if ring in (event["stream_id"], event["payload"].get("asset_id"))]
+    assert [event["event_type"] for event in of_ring] == ["AssetRegistered", "AssetActivated", "QueueOpened"]
+    middle = next(event["recorded_at"] for event in everything if event["stream_id"] == other)
+    for asked, wanted in (
+        ({"principal_id": principal}, own),
+        ({"correlation_id": own[0]["correlation_id"]}, own),
+        ({"asset_id": ring}, of_ring),
+        ({"asset_id": ring, "principal_id": principal}, own),
+        ({"since": middle}, [event for event in everything if event["recorded_at"] >= middle]),
+        ({"until": middle}, [event for event in everything if event["recorded_at"] < middle]),
+        ({"since": middle, "until": middle}, []),
+    ):
+        assert await read_all(api, "/events", limit=2, **asked) == wanted, asked
+        assert await read_all(api, "/events", limit=2, order="desc", **asked) == wanted[::-1], asked
+
+
+def test_every_event_that_names_assets_is_found_by_them() -> None:
+    events = {
+        name: event for aggregate in AGGREGATES if aggregate.name != "Asset" for name, event in aggregate.events.items()
+    }
+    naming = {
+        name
+        for name, event in events.items()
+        if re.search(
+            r'"(\w+_)?asset_ids?": \{|"const": "Asset"|"enum": \[[^]]*"Asset"', json.dumps(event.model_json_schema())
+        )
+    }
+    assert naming == set(ASSET_NAMING)
 
 
 async def test_an_event_is_shown_with_its_whole_envelope(api: Api) -> None:

@@ -36,7 +36,7 @@ async def test_an_agent_that_knows_nothing_conducts_a_run_and_reads_who_did_it(
             assert conducted["succeeded"], conducted
             assert len(follower.calls) <= MOST_CALLS, follower.calls
             assert follower.refused, "it was told nothing that it had to act on"
-            events, _ = await follower.call("list_events", {"order": "desc", "limit": 50})
+            events, _ = await follower.call("list_events", {"order": "desc", "limit": 50, "full": True})
             assert {event["principal_id"] for event in events["items"] if event["event_type"] == "RunStarted"} == {
                 str(OPERATOR)
             }

@@ -167,6 +167,9 @@ async def test_operations_are_found_by_words_and_called_by_name(api: Api) -> Non
         ]
         assert only["name"] == "get_zone"
         assert only["input_schema"]["required"] == ["zone_id"]
+        part = {"words": "define_recipe", "limit": 1, "part": "RecipeCaptureStep"}
+        (only,) = (await tool_result(client, "search_operations", **part))["operations"]
+        assert only["input_schema"]["required"] == ["kind", "address", "capture_name"]
         by_code = (await tool_result(client, "search_operations", words="VisitCannotHoldError", kind="command"))[
             "operations"
         ]

@@ -5,6 +5,7 @@ from typing import Any
 from baton.api.mcp import sentences
 from baton.api.mcp.toolbox import LARGEST_PAGE
 from baton.domain.contexts import REGISTRY
+from baton.domain.registry import Operation
 from tests.support.api.mcp_clients import agent, refusal, sentence_of, text_of, tool_result
 from tests.support.service import Api
 from tests.support.tables import for_each
@@ -40,6 +41,43 @@ QUERIES: list[tuple[str, dict[str, Any], str]] = [
         "You are Mira, and are permitted 1 commands and queries. Not enforced.",
     ),
     ("list_runs", {"items": [], "next_cursor": None}, "0 runs on this page."),
+    ("list_facilities", {"items": [{}], "next_cursor": None}, "1 facility on this page."),
+    (
+        "get_queue",
+        {
+            "queue_id": "q",
+            "name": "Tomography",
+            "status": "Active",
+            "items": [{"title": "Bar 4", "status": "Blocked", "detail": "No beam."}],
+        },
+        "The queue Tomography is Active, with 1 item (1 Blocked). First Bar 4, Blocked: No beam.",
+    ),
+    (
+        "get_beamline_now",
+        {
+            "name": "BL-7",
+            "permits": [{"name": "Hutch B", "permit_status": "Permitted"}],
+            "conducts": [],
+            "supplies": [{"name": "Beam", "status": "Available"}],
+            "runs": [{"name": "R", "status": "Held", "started_by_name": "Mira"}],
+        },
+        "At BL-7: run R is Held, by Mira; hutch Hutch B Permitted; Beam Available; 0 cautions.",
+    ),
+    (
+        "read_signals",
+        {
+            "signals": [
+                {"address": "x", "value": 45.0, "unit": "deg"},
+                {"address": "y", "value": 1, "error": {"detail": "Off."}},
+            ]
+        },
+        "x is 45.0 deg; y was not read: Off.",
+    ),
+    (
+        "get_dataset_provenance",
+        {"dataset_id": "d", "nodes": [{"kind": "dataset"}, {"kind": "dataset"}, {"kind": "actor"}], "edges": [{}]},
+        "The provenance has 2 datasets, 1 actor, and 1 relation between them.",
+    ),
     (
         "list_runs",
         {"items": [{"status": "Held"}, {"status": "Completed"}, {"status": "Held"}], "next_cursor": "x"},
@@ -87,6 +125,23 @@ COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
     ),
     ("conduct_procedure", {"succeeded": True, "completed_count": 3}, 200, "The conduct succeeded: 3 parts completed."),
     (
+        "conduct_run",
+        {"succeeded": True, "phases": [{"captures": {"angle": {"value": 45.0, "unit": "deg"}}}]},
+        200,
+        "The conduct succeeded; angle is 45.0 deg.",
+    ),
+    (
+        "conduct_until_advised",
+        {
+            "succeeded": True,
+            "completed_count": 3,
+            "termination_reason": "It is sharp.",
+            "best": {"name": "sharpness", "value": 100.0, "point": {"focus": 1.2}},
+        },
+        200,
+        "The conduct succeeded: 3 parts completed; best sharpness 100.0 at focus 1.2; it ended because: It is sharp.",
+    ),
+    (
         "conduct_procedure",
         {"succeeded": False, "held": True, "failure": {**FAILURE, "step_index": 0}},
         200,
@@ -130,6 +185,15 @@ def test_what_was_read_is_said_in_a_sentence(name: str, answer: dict[str, Any], 
 @for_each(("name", "answer", "status", "sentence"), COMMANDS)
 def test_what_came_of_a_command_is_said_in_a_sentence(name: str, answer: dict[str, Any], status: int, sentence: str) -> None:
     assert sentences.command_sentence(REGISTRY.operations[name], answer, status) == sentence
+
+
+@for_each(
+    "operation",
+    [one for one in REGISTRY if one.name.startswith("list_") and one.name not in ("list_events", "list_waiting")],
+)
+def test_a_list_counts_its_things_by_their_own_plural(operation: Operation) -> None:
+    things = operation.name.removeprefix("list_").replace("_", " ")
+    assert sentences.query_sentence(operation, {"items": [{}] * 2, "next_cursor": None}).startswith(f"2 {things} ")
 
 
 def test_a_sentence_is_one_line_of_bounded_length() -> None:
@@ -181,12 +245,27 @@ async def test_wrong_arguments_are_answered_with_what_is_needed_and_an_example(a
         assert "did you mean hold_run" in unknown["detail"]
 
 
+async def test_the_log_is_read_as_a_line_for_each_command_unless_it_is_asked_for_whole(api: Api) -> None:
+    asset_id = await api.create("/assets", {"name": "Ring", "tier": "Unit", "facility_code": "facility"})
+    await api.execute(f"/assets/{asset_id}/activate")
+    async with agent(api) as client:
+        asked = {"asset_id": asset_id, "limit": 1}
+        page = await tool_result(client, "list_events", **asked)
+        (first,) = page["items"]
+        assert first["line"].endswith(f"Z not signed in, RegisterAsset: AssetRegistered of Asset Ring ({asset_id})")
+        assert first.keys() == {"position", "correlation_id", "line"}
+        (second,) = (await tool_result(client, "list_events", **asked, cursor=page["next_cursor"]))["items"]
+        assert "ActivateAsset: AssetActivated" in second["line"]
+        (whole,) = (await tool_result(client, "list_events", **asked, full=True))["items"]
+        assert (whole["event_type"], whole["payload"]["name"]) == ("AssetRegistered", "Ring")
+
+
 async def test_a_page_is_bounded_in_bytes_and_says_how_to_go_on(api: Api) -> None:
     for number in range(110):
         await api.create("/zones", {"name": f"{number} {'x' * 190}"})
     whole = (await api.get("/events", limit=100, stream_type="Zone")).content
     assert len(whole) > LARGEST_PAGE, "a page of this size is not cut"
-    names, asked = [], {"limit": 100, "stream_type": ["Zone"]}
+    names, asked = [], {"limit": 100, "stream_type": ["Zone"], "full": True}
     async with agent(api) as client:
         while True:
             answer = await client.call_tool("list_events", asked)

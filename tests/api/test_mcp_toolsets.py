@@ -2,7 +2,7 @@
 
 import json
 
-from baton.api.mcp.slim_schemas import listed_schema, slim_schema
+from baton.api.mcp.slim_schemas import found_schema, listed_schema, slim_schema
 from baton.api.mcp.tools import arguments_schema, tool_of
 from baton.api.mcp.toolsets import HALTING, TOOLSETS
 from baton.application.settings import McpToolset
@@ -102,3 +102,21 @@ def test_a_long_argument_is_listed_by_its_kind_and_searched_with_its_form() -> N
     assert listed["properties"].keys() == whole["properties"].keys()
     assert listed["properties"]["steps"]["description"].endswith("search_operations with input_schemas.")
     assert "setpoint" in json.dumps(whole["properties"]["steps"])
+
+
+def test_a_search_shows_less_than_four_kilobytes_of_a_schema_and_every_form_by_its_name() -> None:
+    for operation in (one for one in REGISTRY if one.mcp):
+        whole = arguments_schema(operation)
+        shown = found_schema(whole, None)
+        assert shown["properties"].keys() == whole["properties"].keys()
+        unnamed = {*whole.get("$defs", ())} - {
+            *shown.get("forms", ()),
+            *shown.get("further_forms", ()),
+            *shown.get("$defs", ()),
+        }
+        assert not unnamed, operation.name
+        for part in (None, *whole["properties"], *whole.get("$defs", ())):
+            assert len(json.dumps(found_schema(whole, part), separators=(",", ":"))) < 4096, (operation.name, part)
+    steps = found_schema(arguments_schema(REGISTRY.operations["define_recipe"]), None)
+    assert "RecipeCheckStep" in steps["properties"]["steps"]["form"]
+    assert steps["forms"]["RecipeCaptureStep"] == '{kind: "capture", address: string, capture_name: string, unit?: string}'

@@ -11,6 +11,7 @@ import pytest
 from prov.model import ProvDocument
 
 from baton.application.queries import PROJECTIONS
+from baton.domain.kernel import NIL
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.api.data_story import DataStory, tell_data_story
@@ -61,6 +62,8 @@ async def test_everything_behind_a_volume_and_all_that_came_of_it(story: DataSto
     assert by_name["centre"]["details"]["superseded_by_revision_id"] == story.ids["better centre"]
     assert by_name["acquisition"]["at"] == "2026-03-02T10:00:00Z"
     assert by_name["creator"]["label"] is None  # people are ids
+    nobody = [node["label"] for node in found["nodes"] if node["id"] == str(NIL)]
+    assert nobody == ["Baton, or not signed in"]
     assert {node["kind"] for node in found["nodes"]} >= {"practice", "method"}
     assert found["truncated"] is False
     ends = {node["id"] for node in found["nodes"]}

@@ -220,7 +220,8 @@ async def test_a_search_beyond_the_limits_is_refused(line: Beamline) -> None:
     }
     axis = {"name": "angle", "lower": -1.0, "upper": 1.0}
     beyond = await conduct(line, id, "steering/conduct", **search, space={"axes": [axis]})
-    assert cause(beyond) == (409, "ProcedureSetpointOutOfLimitsError", "out_of_limits")
+    assert cause(beyond) == (400, "InvalidSearchSpaceError", "outside_limits")
+    assert (beyond.json()["facts"]["axis"], beyond.json()["facts"]["whose"]) == ("angle", "owners")
     within = await conduct(line, id, "steering/conduct", **search, space={"axes": [{**axis, "lower": 0.0}]})
     assert within.status_code == 202, within.text
 

@@ -79,7 +79,7 @@ async def test_access_names_only_what_a_call_of_this_caller_can_reach(api: Api) 
     assert {"ReadEventTexts", "StreamEvents"} <= nobody
     async with agent(api.acting_as(account)) as client:
         over_mcp = set((await tool_result(client, "get_my_access"))["permitted_commands"])
-        assert not over_mcp & (inner | monitoring | {"StreamEvents"})
+        assert not over_mcp & (inner | monitoring | {"StreamEvents", "ExamineService"})
         found = (await tool_result(client, "search_operations", words="observe enclosure status", limit=50))["operations"]
         assert "observe_enclosure_status" not in {operation["name"] for operation in found}
 

@@ -152,6 +152,11 @@ async def test_events_are_printed_and_followed(daily_service: DailyService, tmp_
     assert [one["stream_id"] for one in followed] == made[-len(followed) :]
     line = (await daily_service.baton("events", "-n", "1", "--type", "SubjectRegistered")).stdout
     assert f"SubjectRegistered  Subject {made[-1]}  not signed in" in line
+    assert (await daily_service.baton("events", "--since", "2999-01-01")).stdout == ""
+    assert (await daily_service.refusal("events", "-f", "--until", "2026-01-01"))[0] == 2
+    asset = await daily_service.answer("call", "register_asset", "name=Ring 2", "tier=Unit", "facility_code=facility")
+    [line] = (await daily_service.baton("events", "--on", asset["asset_id"])).stdout.splitlines()
+    assert "AssetRegistered" in line
 
 
 async def test_names_that_leave_open_what_is_meant_list_the_candidates(daily_service: DailyService) -> None:
@@ -179,6 +184,10 @@ async def test_a_refusal_says_why_on_stderr_and_its_body_is_the_json_document(da
     assert (code, sentence.startswith(f"There is no run {nothing}")) == (1, True)
     done = await daily_service.baton("call", "get_run", nothing, "--json")
     assert (done.returncode, json.loads(done.stdout)["code"]) == (1, "RunNotFoundError")
+    asset = await daily_service.answer("call", "register_asset", "name=Ring", "tier=Unit", "facility_code=facility")
+    refused = await daily_service.baton("call", "enter_asset_maintenance", asset["asset_id"])
+    way = [f"  baton call {verb} asset_id={asset['asset_id']}" for verb in ("activate_asset", "enter_asset_maintenance")]
+    assert refused.stderr.splitlines()[1:] == [f"baton: {line}" for line in ("The way there:", *way)]
 
 
 async def test_any_operation_is_called_with_names_json_and_files(daily_service: DailyService, tmp_path: Path) -> None:

@@ -93,6 +93,8 @@ async def test_a_refusal_is_an_exception_of_its_own_class(client: AsyncBaton) ->
     assert refusal.problem is not None
     assert refusal.problem["detail"] == refusal.detail
     assert refusal.problem["correlation_id"]
+    way = {"operation": "activate_asset", "arguments": {"asset_id": str(asset_id)}, "needed": []}
+    assert refusal.next_steps == (way,)
     with pytest.raises(NotFound):
         await client.get_asset(uuid4())
 

@@ -1,6 +1,7 @@
 """Sessions: what a page sends is taken from a page of this session alone, and what a foreign page sends changes nothing."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -54,6 +55,15 @@ async def test_a_form_of_the_page_does_what_it_says(api: Api, browser: httpx.Asy
     page = await browser.get(answer.headers["location"])
     assert (page.status_code, "Define zone: done" in page.text) == (200, True)
     assert await last_position(api) > before
+
+
+async def test_a_form_that_is_refused_for_the_state_of_a_thing_shows_the_way(api: Api, browser: httpx.AsyncClient) -> None:
+    asset_id = await api.create("/assets", {"name": "Ring", "tier": "Unit", "facility_code": "facility"})
+    form = {"form_token": await token_of(browser), "asset_id": asset_id}
+    answer = await browser.post("/console/do/enter_asset_maintenance", data=form, headers=OWN)
+    assert answer.status_code == 409
+    ways = re.findall(r'href="/console/do/(\w+)\?asset_id=([^"]+)"', answer.text)
+    assert ways[-2:] == [("activate_asset", asset_id), ("enter_asset_maintenance", asset_id)]
 
 
 FOREIGN: dict[str, dict[str, Any]] = {

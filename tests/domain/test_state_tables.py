@@ -110,3 +110,29 @@ def written_state(world: World) -> tuple[Any, ...]:
     streams = {key: tuple(events) for key, events in world.streams.items() if events}
     members = {key: frozenset(ids) for key, ids in world.members.items() if ids}
     return streams, dict(world.claims), members, dict(world.records)
+
+
+@for_each(("life", "standing", "name"), CELLS)
+def test_the_way_that_a_refusal_names_leads_to_what_was_asked_for(life: Lifecycle, standing: StateByAxis, name: str) -> None:
+    wanted = life.verbs[name]
+    if wanted.allows(standing):
+        return
+    world, id, scene = life.reach_state(standing)
+    with pytest.raises(Refusal) as caught:
+        world.when(life.command(name, scene), on=id)
+    for step in caught.value.next_steps:
+        assert step.arguments[REGISTRY.operations[step.operation].target or ""] == str(id)
+        if step.operation != name:
+            world.when(life.command(step.operation, scene), on=id)
+    if caught.value.next_steps:
+        reached = state_by_axis(world, life, id)
+        assert wanted.allows(reached) if step.operation == name else reached.items() >= wanted.leads_to.items()
+
+
+@for_each("life", LIVES)
+def test_a_verb_leads_where_its_declaration_says(life: Lifecycle) -> None:
+    axis = REGISTRY.aggregates[life.aggregate].axis
+    for operation in (REGISTRY.operations[name] for name in life.verbs):
+        if operation.allowed and not operation.destructive:
+            leads_to = None if operation.leads_to is None else operation.leads_to.value
+            assert leads_to == life.verbs[operation.name].leads_to.get(axis), operation.name

@@ -31,13 +31,14 @@ from baton.domain.decision.decision import Inference, ListInferences
 from baton.domain.equipment.affordance import Affordance
 from baton.domain.equipment.family import FamilyDefined, ListFamilies
 from baton.domain.kernel import Call, Event
-from baton.domain.shared.listing import Page, Where
+from baton.domain.shared.listing import Order, Page, Where
 from baton.domain.shared.reads import LatestEvents, TextPart
 from baton.domain.shared.refusals import ConcurrencyError, Conflict, IdempotencyClaimLostError, IdempotencyConflictError
 from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Enter, Put, Release
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.visit import ListVisits, VisitArrived, VisitHeld, VisitRegistered, VisitStarted
 from baton.domain.trust.zone import ListZones, ZoneDefined
+from baton.domain.views.event_log import ListEvents
 from baton.infrastructure.postgres.pool import dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.projections import Projector
 from baton.infrastructure.postgres.store import PostgresStore
@@ -889,10 +890,19 @@ class TestFollowing:
             await session.append(batch(to(new_id(), 0, actor_registered())))
             await tested_store.append(to(new_id(), 0, actor_registered()))
             backwards, bookmark = list[Any](), LOG_END
-            while rows := await tested_store.store.precede(bookmark, 4):
+            while rows := await tested_store.store.search(ListEvents(order=Order.DESC), bookmark, 4):
                 backwards += rows
                 bookmark = place_of(rows[-1])
         assert backwards == forwards[::-1]
+
+    async def test_the_log_is_searched_by_who_called_and_by_time(self, tested_store: StoreUnderTest) -> None:
+        await tested_store.append(to(new_id(), 0, actor_registered(), ActorDeactivated()))
+        store, rows = tested_store.store, list(await tested_store.store.follow(BEGINNING, 10))
+        assert list(await store.search(ListEvents(principal_id=rows[0].principal_id), BEGINNING, 10)) == rows
+        for nobody in ({"principal_id": new_id()}, {"correlation_id": new_id()}, {"asset_id": new_id()}):
+            assert not await store.search(ListEvents.model_validate(nobody), BEGINNING, 10)
+        assert await store.at_time(rows[0].recorded_at) == place_of(rows[0])
+        assert await store.at_time(rows[-1].recorded_at + timedelta(days=1)) is None
 
     async def test_what_is_ahead_is_told_by_id(self, tested_store: StoreUnderTest) -> None:
         ids = [new_id() for _ in range(3)]

@@ -77,8 +77,10 @@ async def start_two_phases(series: StartedRun, *steps: Any, closing: Any = (), r
 
 async def test_phases_are_conducted_in_order_and_the_run_is_completed(series: StartedRun) -> None:
     first, second = await series.phase(), await series.recipe_phase([setpoint("b", 2)], [setpoint("shutter", 0)])
-    done = await series.conduct(phase_by(first, setpoint("a", 1)), second)
+    done = await series.conduct(phase_by(first, setpoint("a", 1), capture("a", "found")), second)
     assert (done.status, done.replayed) == (200, False)
+    [found] = [phase["captures"].pop("found") for phase in done.body["phases"] if phase["captures"]]
+    assert (found["value"], found["time"] is not None) == (1.0, True)
     assert series.stack.control.writes == [("a", 1), ("b", 2), ("shutter", 0)]
     assert await series.event_types() == ["RunStarted", "RunConductStarted", "RunCompleted", "RunConducted"]
     run = await series.run()
@@ -89,13 +91,14 @@ async def test_phases_are_conducted_in_order_and_the_run_is_completed(series: St
             "procedure_id": str(id),
             "conduct_id": str(phase_conduct_id(conduct_id, id)),
             "succeeded": True,
-            "completed_count": 1,
+            "completed_count": count,
             "skipped_count": 0,
             "iteration_count": None,
             "failure": None,
             "closing_failures": [],
+            "captures": {},
         }
-        for id in (first, second)
+        for id, count in ((first, 2), (second, 1))
     ]
     assert done.body == {
         "run_id": str(series.run_id),
@@ -110,7 +113,8 @@ async def test_phases_are_conducted_in_order_and_the_run_is_completed(series: St
     view = await series.view()
     assert [(phase.status, phase.command) for phase in view.phases] == [("Completed", "conduct_procedure")] * 2
     assert view.result is not None
-    assert view.result.model_dump(mode="json") == done.body
+    assert view.result.phases[0].captures["found"].value == 1.0
+    assert view.result.model_copy(update={"phases": ()}).model_dump(mode="json") == {**done.body, "phases": []}
 
 
 async def test_loops_are_phases_too_and_all_they_bring_is_told(series: StartedRun) -> None:

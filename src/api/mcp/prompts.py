@@ -29,8 +29,8 @@ def _hand_over_shift(given: Arguments) -> str:
     since = f"since {given['since']}" if given.get("since") else "of the last eight hours"
     return (
         f"Write the hand-over of a shift for the next crew. Read what is going on now {place} with get_beamline_now, what "
-        f"waits for a person with list_waiting, and what was done {since} and by whom with list_events (order desc, "
-        "payloads false). Then write, in this order: what is running, held or waiting and what it needs; what is next in "
+        f"waits for a person with list_waiting, and what was done {since} and by whom with list_events (since, order "
+        "desc). Then write, in this order: what is running, held or waiting and what it needs; what is next in "
         "the queue and which gate keeps it; what is not as it should be (permits, supplies, cautions, faults); what was "
         "done and by whom, most important first; what the next crew should look at first. Name things as people call them "
         "and give ids in brackets. Say where something could "

@@ -58,6 +58,7 @@ class SearchOperations(Value):
     kind: Literal["command", "query"] | None = Field(default=None, description="Only commands, or only queries.")
     limit: Annotated[int, Field(ge=1, le=50, description="Number of operations, at most.")] = 10
     input_schemas: bool = Field(default=False, description="Whether to show the schema of each operation's arguments.")
+    part: Annotated[str | None, Field(max_length=200, description="Show the schema of this argument or form alone.")] = None
 
 
 class FoundOperation(Value):

@@ -15,6 +15,8 @@ LEFT_OUT = frozenset({"title", "discriminator", "unit", "minLength", "maxLength"
 WIDE = 2**31 - 1  # a bound beyond this one tells nothing
 LONGEST_FORM = 6000  # bytes of a schema that is listed whole
 LONGEST_PART = 2000  # bytes of an argument that a longer schema shows
+LONGEST_FOUND = 4000  # bytes of a schema that a search shows
+LONGEST_WHOLE = 400  # bytes of an argument that is shown whole in a longer schema that a search shows
 ELSEWHERE = "Its form: search_operations with input_schemas."
 
 
@@ -49,6 +51,60 @@ def _shorten(member: Schema, definitions: dict[str, Schema]) -> Schema:
         return member
     kind = {"type": member["type"]} if "type" in member else {}
     return {**kind, "description": f"{member.get('description', '')} {ELSEWHERE}".strip()}
+
+
+def found_schema(schema: Schema, part: str | None) -> Schema:
+    """Return a slim schema, or one part of it by its name, as a search shows it. Of one that is very long, long members are
+    shown by their signatures, in which `?` marks what may be left out; they, and `further_forms`, can be asked for."""
+    definitions: dict[str, Schema] = schema.get("$defs", {})
+    shown = {**schema["properties"], **definitions}.get(part or "", schema)
+    if part is not None and "properties" not in shown:
+        shown = {"properties": {part: shown}}
+    rest = {key: value for key, value in shown.items() if key not in ("properties", "$defs")}
+    used = reachable(shown, definitions)
+    whole = {**rest, "properties": shown["properties"], **({"$defs": used} if used else {})}
+    if len(orjson.dumps(whole)) <= LONGEST_FOUND:
+        return whole
+    members = {name: _abbreviate(member) for name, member in shown["properties"].items()}
+    abbreviated = {**rest, "properties": members, "forms": {}, "further_forms": []}
+    size = len(orjson.dumps(abbreviated))
+    for name, form in reachable(list(shown["properties"].values()), definitions).items():
+        signed = signature(form)
+        size += len(name) + len(orjson.dumps(signed)) + 4
+        if size <= LONGEST_FOUND - len(orjson.dumps(list(definitions))):
+            abbreviated["forms"][name] = signed
+        else:
+            abbreviated["further_forms"].append(name)
+    return abbreviated
+
+
+def _abbreviate(member: Schema) -> Schema:
+    if len(orjson.dumps(member)) <= LONGEST_WHOLE and not any(references(member)):
+        return member
+    described = {"description": member["description"]} if "description" in member else {}
+    return {**described, "form": signature(member)}
+
+
+def signature(schema: Schema) -> str:
+    """Return the form of a value in a line: `{name: string, limit?: integer}`."""
+    match schema:
+        case {"$ref": str(reference)}:
+            return reference.removeprefix(DEFINITIONS)
+        case {"const": value}:
+            return orjson.dumps(value).decode()
+        case {"enum": [*values]}:
+            return " | ".join(orjson.dumps(value).decode() for value in values)
+        case {"anyOf": [*options]} | {"oneOf": [*options]}:
+            return " | ".join(dict.fromkeys(map(signature, options)))
+        case {"properties": dict(members)}:
+            needed = schema.get("required", ())
+            fields = [f"{key}{'' if key in needed else '?'}: {signature(one)}" for key, one in members.items()]
+            return f"{{{', '.join(fields)}}}"
+        case {"additionalProperties": dict(member)}:
+            return f"{{*: {signature(member)}}}"
+        case {"items": dict(item)}:
+            return f"[{signature(item)}]"
+    return str(schema.get("format") or schema.get("type") or "any")
 
 
 def _slim_level(level: Schema) -> Schema:

@@ -19,6 +19,7 @@ from baton.api.edge import as_refusal
 from baton.api.errors import RequestValidationError, error_body
 from baton.api.mcp import sentences, tools
 from baton.api.mcp.search import FoundOperation, FoundOperations, Index, SearchOperations
+from baton.api.mcp.slim_schemas import found_schema
 from baton.api.mcp.toolsets import shows
 from baton.api.metrics import observe
 from baton.api.rest import answer_json
@@ -120,16 +121,16 @@ class Toolbox:
         search = tools.validate_arguments(SearchOperations, arguments)
         among = [op for op in await self._permitted_operations(caller) if search.kind in (None, op.kind)]
         best = (await self._rank(search.words, among))[: search.limit]
-        found = FoundOperations(operations=tuple(self._summary(operation, search.input_schemas) for operation in best))
+        found = FoundOperations(operations=tuple(self._summary(operation, search) for operation in best))
         said = f"The best match is {best[0].name}: {best[0].summary}" if best else "No operation that you may call matches."
         return tool_answer(said, found.model_dump_json(exclude_unset=True).encode(), caller)
 
-    def _summary(self, operation: Operation, schema: bool) -> FoundOperation:
+    def _summary(self, operation: Operation, search: SearchOperations) -> FoundOperation:
         known: dict[str, Any] = {name: getattr(operation, name) for name in ("name", "summary", "kind", "context")}
         if operation.example is not None:
             known["example"] = operation.example
-        if schema:
-            known["input_schema"] = tools.arguments_schema(operation)
+        if search.input_schemas or search.part is not None:
+            known["input_schema"] = found_schema(tools.arguments_schema(operation), search.part)
         return FoundOperation(**known)
 
     async def _resolve(

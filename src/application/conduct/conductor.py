@@ -221,7 +221,7 @@ class Conductor:
             held=end.leads_to is EndEffect.HOLD,
             acquisition_halt=end.leads_to is EndEffect.STAY and outcome.finish is Finish.HALTED,
             re_establishment_boundary=plan.stated_boundary,
-            termination_reason=outcome.termination_reason,
+            termination_reason=outcome.termination_reason or await self._stop_rationale(plan, outcome),
             iteration_count=passes,
             actuation_kind=results.merged_kind((procedure.actuation_kind, tally.actuation_kind)),
             captures={**captures, **tally.captures},
@@ -234,6 +234,13 @@ class Conductor:
             deviations=tally.deviations,
             closing_failures=tuple(closing[index] for index in sorted(closing, key=lambda index: index or 0)),
         )
+
+    async def _stop_rationale(self, plan: StepPlan, outcome: ConductOutcome) -> str | None:
+        """Return why the decider of a search said stop, where that completed it."""
+        if plan.steering is None or outcome.finish is not Finish.COMPLETED:
+            return None
+        ended = await self.record.events(plan, procedures.ProcedureIterationEnded)
+        return ended[-1].reasoning if ended and ended[-1].advised_stop else None
 
     async def _last_objective(self, plan: StepPlan, procedure: Procedure) -> results.LastObjective | None:
         """Return what a loop is judged by, as measured by the last pass that measured it."""

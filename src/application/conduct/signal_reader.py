@@ -21,6 +21,7 @@ from baton.domain.conduct.control_signals import (
     SignalSamples,
     SignalsUnreadableError,
 )
+from baton.domain.equipment.signals import SignalLimits
 
 READ_SECONDS = 4.0  # that all signals together have to be read
 ANSWER_SECONDS = 5.0  # and that the answer may take in all
@@ -115,6 +116,15 @@ class SignalQuestions:
             raise SignalsUnreadableError(detail, reason="no_worker_answered") from error
         finally:
             self._open -= 1
+
+    async def stated_limits(self, addresses: Sequence[str]) -> Mapping[str, SignalLimits | None]:
+        """Return the limits that the control system states for each signal; None where it states none, or nobody could ask
+        in time."""
+        samples: Sequence[SignalSample] = ()
+        with suppress(SignalsUnreadableError):
+            request = ReadSignalsRequest(request_id=self._new_id(), addresses=tuple(addresses[:MAX_READ]))
+            samples = await self.read_signals(request)
+        return {address: sample.control_limits for address, sample in zip(addresses, samples, strict=False)}
 
     async def stated_units(self, addresses: Sequence[str]) -> Mapping[str, str | None]:
         """Return the unit that the control system states for each signal; None where it states none, or nobody could ask in

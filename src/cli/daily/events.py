@@ -1,12 +1,15 @@
 """`events`: what was recorded, and what is being recorded."""
 
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option, Typer
 
+from baton.cli.daily.completion import complete_asset
 from baton.cli.daily.session import ServiceSession, service_command
 from baton.cli.daily.tables import local_time, plain_line
+from baton.cli.messages import refuse
 
 if TYPE_CHECKING:
     from baton.client.operations import EventView
@@ -22,11 +25,21 @@ def events(
     stream: Annotated[
         list[str] | None, Option("--stream", help="Only of Run, Procedure, Asset ...; may be repeated.")
     ] = None,
+    since: Annotated[datetime | None, Option(help="Only from this time on, on this machine's clock.")] = None,
+    until: Annotated[datetime | None, Option(help="Only before this time, on this machine's clock.")] = None,
+    by: Annotated[str | None, Option("--by", help="Only what this person, agent or account did: a name or id.")] = None,
+    on: Annotated[
+        str | None, Option("--on", help="Only of this asset, or naming it: its name or id.", autocompletion=complete_asset)
+    ] = None,
     count: Annotated[int, Option("-n", "--count", min=0, max=100, help="How many of the latest come first.")] = 10,
 ) -> None:
     """Print the latest events, and with -f those to come; with --json, one document each while it follows."""
-    filters = {"event_type": tuple(type or ()), "stream_type": tuple(stream or ())}
-    latest = latest_events(session, filters, count)
+    filters: dict[str, Any] = {"event_type": tuple(type or ()), "stream_type": tuple(stream or ())}
+    times = {name: time.astimezone() for name, time in (("since", since), ("until", until)) if time is not None}
+    search = times | {name: id for name, id in (("principal_id", by), ("asset_id", on)) if id is not None}
+    if follow and search:
+        refuse("--since, --until, --by and --on search what is recorded already; leave out --follow.")
+    latest = latest_events(session, filters | search, count)
     if not follow:
         session.show(latest, map(event_line, latest))
         return

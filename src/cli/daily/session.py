@@ -3,8 +3,9 @@
 import gc
 import inspect
 import json
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -150,7 +151,15 @@ def refuse_as(session: ServiceSession, refusal: "Refusal") -> NoReturn:
     remedy = " Sign in with `baton login`, or put a bearer token into BATON_TOKEN." if refusal.status == 401 else ""
     if session.has_withheld_token:
         remedy = f" Your token was not sent to {session.url}, which nobody chose; name the address with --url or a profile."
-    refuse(f"{refusal.detail}{cause}{remedy}", *getattr(refusal, "__notes__", ()), code=REFUSED)
+    way = ["The way there:", *map(call_line, refusal.next_steps)] if refusal.next_steps else []
+    refuse(f"{refusal.detail}{cause}{remedy}", *getattr(refusal, "__notes__", ()), *way, code=REFUSED)
+
+
+def call_line(step: Mapping[str, Any]) -> str:
+    """Return a call as it is typed; what its caller must fill in stands in capitals."""
+    known = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in step["arguments"].items()]
+    needed = [f"{name}={name.upper()}" for name in step["needed"]]
+    return f"  baton call {step['operation']} {shlex.join((*known, *needed))}"
 
 
 def require_consent(session: ServiceSession, question: str, digest: str, yes: bool) -> None:

@@ -160,7 +160,9 @@ class DeactivateActor(Verb[Actor]):
     """Refuse everything this actor asks for from now on; its past stays."""
 
 
-@actor.command(post="/{actor_id}/reactivate", allowed=[ActorStatus.DEACTIVATED], records=ActorReactivated)
+@actor.command(
+    post="/{actor_id}/reactivate", allowed=[ActorStatus.DEACTIVATED], leads_to=ActorStatus.ACTIVE, records=ActorReactivated
+)
 class ReactivateActor(JudgedVerb[Actor, None]):
     """Let a deactivated actor call again; it adds no grant."""
 

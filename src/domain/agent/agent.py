@@ -268,7 +268,7 @@ def agents_of_kind(kind: str) -> Reads[tuple[Agent, ...]]:
     return tuple(agents.values())
 
 
-@agent.command(post="/{agent_id}/version", allowed=[DEFINED])
+@agent.command(post="/{agent_id}/version", allowed=[DEFINED], leads_to=VERSIONED)
 class VersionAgent(Verb[Agent]):
     """Put an agent into service."""
 
@@ -283,7 +283,7 @@ class SuspendAgent(Verb[Agent]):
     reason: Annotated[str, agent.text("suspension_reason", 500, label="reason", personal=True)]
 
 
-@agent.command(post="/{agent_id}/resume", allowed=[SUSPENDED], records=AgentResumed)
+@agent.command(post="/{agent_id}/resume", allowed=[SUSPENDED], leads_to=VERSIONED, records=AgentResumed)
 class ResumeAgent(Verb[Agent]):
     """Put a suspended agent back into service; what passed meanwhile is not made up for."""
 

@@ -231,6 +231,7 @@ class ApproveLanguageModel(Verb[LanguageModel]):
 @language_model.command(
     post="/{language_model_id}/announce-retirement",
     allowed=[APPROVED],
+    leads_to=RETIREMENT_ANNOUNCED,
     records=LanguageModelRetirementAnnounced,
     verb="AnnounceRetirement",
 )

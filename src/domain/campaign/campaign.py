@@ -186,19 +186,19 @@ class RegisterCampaign(Creation):
         return [CampaignRegistered(**{**dict(self), "external_refs": refs})]
 
 
-@campaign.command(post="/{campaign_id}/start", allowed=[PLANNED], records=CampaignStarted)
+@campaign.command(post="/{campaign_id}/start", allowed=[PLANNED], leads_to=ACTIVE, records=CampaignStarted)
 class StartCampaign(Verb[Campaign]):
     """Begin the campaign."""
 
 
-@campaign.command(post="/{campaign_id}/hold", allowed=[ACTIVE], records=CampaignHeld, attempts=3)
+@campaign.command(post="/{campaign_id}/hold", allowed=[ACTIVE], leads_to=HELD, records=CampaignHeld, attempts=3)
 class HoldCampaign(Verb[Campaign]):
     """Pause the campaign; its runs are not touched."""
 
     reason: Annotated[str, campaign.text("hold_reason", 500, label="reason", personal=True)]
 
 
-@campaign.command(post="/{campaign_id}/resume", allowed=[HELD], records=CampaignResumed)
+@campaign.command(post="/{campaign_id}/resume", allowed=[HELD], leads_to=ACTIVE, records=CampaignResumed)
 class ResumeCampaign(Verb[Campaign]):
     """Go on after a hold."""
 

@@ -241,7 +241,7 @@ class RegisterCaution(CautionNote, JudgedCreation[None]):
         return registration_of(self.to_event(call, None))
 
 
-@caution.command(post="/{caution_id}/supersede", allowed=[ACTIVE], status=201, returns=NewCaution)
+@caution.command(post="/{caution_id}/supersede", allowed=[ACTIVE], leads_to=SUPERSEDED, status=201, returns=NewCaution)
 class SupersedeCaution(CautionNote, Verb[Caution]):
     """Replace a caution by another one on the same target; nothing of the old one is copied."""
 

@@ -31,7 +31,15 @@ from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.times import Instant, check_told_time
 from baton.domain.shared.writes import Also, Answer, Delist, Enlist, Put, Release
 from baton.domain.start.procedure_start import live_conduct_refusal
-from baton.domain.step.results import CONDUCT_LOST, ActuationKind, ConductResult, Failure, PlacedStep, merged_kind
+from baton.domain.step.results import (
+    CONDUCT_LOST,
+    ActuationKind,
+    ConductResult,
+    Failure,
+    PlacedStep,
+    TerminationReason,
+    merged_kind,
+)
 
 SILENT_FOR = timedelta(seconds=60)  # After this long without a heartbeat a live conduct may be given up.
 
@@ -104,7 +112,12 @@ def accept_request(conduct_id: UUID, procedure: Procedure) -> Answer:
 
 
 @procedure.command(
-    post="/{procedure_id}/hold", allowed=[RUNNING], attempts=3, accepted=RequestAccepted, work=WokenWork("conduct")
+    post="/{procedure_id}/hold",
+    allowed=[RUNNING],
+    leads_to=ProcedureStatus.HELD,
+    attempts=3,
+    accepted=RequestAccepted,
+    work=WokenWork("conduct"),
 )
 class HoldProcedure(JudgedVerb[Procedure, ConductProgress | None]):
     """Pause the procedure; a live conduct finishes its step first. It continues only when somebody resumes it."""
@@ -170,7 +183,7 @@ def refuse_other_end(command: Command, procedure: Procedure, result: ConductResu
         raise pending_request_refusal(command, PendingRequest.ABORT)
 
 
-@procedure.command(post="/{procedure_id}/complete", allowed=[RUNNING])
+@procedure.command(post="/{procedure_id}/complete", allowed=[RUNNING], leads_to=ProcedureStatus.COMPLETED)
 class CompleteProcedure(JudgedVerb[Procedure, ConductProgress | None]):
     """Complete the procedure, whose task is done; a live conduct does so itself."""
 
@@ -182,7 +195,7 @@ class CompleteProcedure(JudgedVerb[Procedure, ConductProgress | None]):
     def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
         if (result := self.conducted) is not None:
             refuse_other_end(self, procedure, result)
-            reason = result.termination_reason
+            reason = result.termination_reason if isinstance(result.termination_reason, TerminationReason) else None
             ended = procedures.ProcedureCompleted(actuation_kind=result.actuation_kind, termination_reason=reason)
             return conclude(procedure, progress, result, ended)
         if procedure.live_conduct_id is not None:

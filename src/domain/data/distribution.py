@@ -330,7 +330,7 @@ def place_key(dataset_id: UUID, supply_id: UUID, uri: str) -> str:
     return content_hash([dataset_id, supply_id, uri])
 
 
-@distribution.command(post="/{distribution_id}/mark-stale", allowed=KEPT)
+@distribution.command(post="/{distribution_id}/mark-stale", allowed=KEPT, leads_to=STALE)
 class MarkDistributionStale(Verb[Distribution]):
     """Say that a copy's bytes are not what they should be; that is a fact, however many copies are left."""
 

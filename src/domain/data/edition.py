@@ -353,7 +353,9 @@ def edition_facts(edition: Edition, publisher_facility_code: str | None) -> Read
     return EditionFacts(datasets, copies, publisher, origins, page)
 
 
-@edition.command(post="/{edition_id}/seal", allowed=[REGISTERED], gated=True, refuses=[EditionSerializerError])
+@edition.command(
+    post="/{edition_id}/seal", allowed=[REGISTERED], leads_to=SEALED, gated=True, refuses=[EditionSerializerError]
+)
 class SealEdition(JudgedVerb[Edition, EditionFacts]):
     """Fix the members of an edition and write its manifest. All must be Production, each with a copy that is not Stale."""
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
+from baton.domain.access.actor import NOT_SIGNED_IN, SYSTEM_NAME
 from baton.domain.calibration.calibration import REVISIONS, Calibration, ComputedSource, MeasuredSource, Revision
 from baton.domain.data.acquisition import ListAcquisitions
 from baton.domain.data.dataset import Dataset, DatasetSummary, ListDatasets, dataset
@@ -28,7 +29,7 @@ from baton.domain.data.provenance_graph import (
 from baton.domain.data.provenance_picture import provenance_picture
 from baton.domain.decision.decision import ListDecisions
 from baton.domain.equipment.asset_views import ListAssets
-from baton.domain.kernel import Call, Document, Event, LogPosition, Query, Value
+from baton.domain.kernel import NIL, Call, Document, Event, LogPosition, Query, Value
 from baton.domain.procedure.procedure import ListProcedures, ProcedureRecipeExpanded
 from baton.domain.recipe.method import ListMethods
 from baton.domain.recipe.plan import ListPlans
@@ -172,7 +173,8 @@ class GraphBuilder:
         """Add a person, agent or service by its id, as the one behind a node."""
         if actor_id is not None:
             if actor_id not in self.nodes:
-                self.nodes[actor_id] = ProvenanceNode(actor_id, Kind.ACTOR)
+                label = f"{SYSTEM_NAME}, or {NOT_SIGNED_IN}" if actor_id == NIL else None
+                self.nodes[actor_id] = ProvenanceNode(actor_id, Kind.ACTOR, label)
             self.link(source, relation, actor_id)
 
     def rows(

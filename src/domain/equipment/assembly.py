@@ -321,7 +321,7 @@ class DefineAssembly(BlueprintCommand, JudgedCreation[BlueprintReferences]):
         return [AssemblyDefined(**self.blueprint(call.new_id, references))]
 
 
-@assembly.command(post="/{assembly_id}/version", allowed=CURRENT, refuses=NOT_FOUND)
+@assembly.command(post="/{assembly_id}/version", allowed=CURRENT, leads_to=VERSIONED, refuses=NOT_FOUND)
 class VersionAssembly(BlueprintCommand, JudgedVerb[Assembly, BlueprintReferences]):
     """Replace a blueprint as a whole; fixtures made from the old one keep its hash."""
 

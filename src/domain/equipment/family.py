@@ -166,7 +166,7 @@ class DefineFamily(Creation):
         return [FamilyDefined(**dict(self)), Claim(FAMILY_NAME, name_key(self.name), taken)]
 
 
-@family.command(post="/{family_id}/version", allowed=CURRENT)
+@family.command(post="/{family_id}/version", allowed=CURRENT, leads_to=VERSIONED)
 class VersionFamily(JudgedVerb[Family, dict[UUID, Role]]):
     """Replace the affordances and, where one is given, the schema: left out it stays, null withdraws it."""
 

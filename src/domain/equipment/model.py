@@ -180,7 +180,7 @@ class DefineModel(ModelDescription, JudgedCreation[dict[UUID, Family]]):
         return [ModelDefined(**dict(self)), *self.claim()]
 
 
-@model.command(post="/{model_id}/version", allowed=CURRENT)
+@model.command(post="/{model_id}/version", allowed=CURRENT, leads_to=VERSIONED)
 class VersionModel(ModelDescription, JudgedVerb[Model, dict[UUID, Family]]):
     """Replace the whole entry under a new version tag; existing assets are not touched."""
 

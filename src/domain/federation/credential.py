@@ -209,7 +209,7 @@ def identity_key(facility_id: UUID, audience: str, purpose: CredentialPurpose) -
     return content_hash([facility_id, audience, purpose])
 
 
-@credential.command(post="/{credential_id}/rotation/start", allowed=[ACTIVE])
+@credential.command(post="/{credential_id}/rotation/start", allowed=[ACTIVE], leads_to=ROTATING)
 class StartCredentialRotation(JudgedVerb[Credential, None]):
     """Name the material that is to follow; until the rotation is completed the current one stays in use."""
 
@@ -237,13 +237,19 @@ class StartCredentialRotation(JudgedVerb[Credential, None]):
         ]
 
 
-@credential.command(post="/{credential_id}/rotation/complete", allowed=[ROTATING], records=CredentialRotationCompleted)
+@credential.command(
+    post="/{credential_id}/rotation/complete", allowed=[ROTATING], leads_to=ACTIVE, records=CredentialRotationCompleted
+)
 class CompleteCredentialRotation(Verb[Credential]):
     """Use the new material from now on; the expiry stays as it was."""
 
 
 @credential.command(
-    post="/{credential_id}/rotation/abort", allowed=[ROTATING], records=CredentialRotationAborted, attempts=3
+    post="/{credential_id}/rotation/abort",
+    allowed=[ROTATING],
+    leads_to=ACTIVE,
+    records=CredentialRotationAborted,
+    attempts=3,
 )
 class AbortCredentialRotation(Verb[Credential]):
     """Stay with the current material."""

@@ -535,7 +535,7 @@ class StartSealRepublishing(Verb[Seal]):
     reason: OptionalReason = None
 
 
-@seal.command(post="/{facility_id}/republishing/complete", allowed=[REPUBLISHING], gated=True)
+@seal.command(post="/{facility_id}/republishing/complete", allowed=[REPUBLISHING], leads_to=LIVE, gated=True)
 class CompleteSealRepublishing(JudgedVerb[Seal, PointerProof]):
     """Say that the records are published again, under a new head and sequence number or, without both, as they were."""
 

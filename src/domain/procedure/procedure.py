@@ -353,8 +353,9 @@ class ProcedureAbortRequested(Event, of=procedure, version=2, upcasters={1: dict
     judged_asset_ids: IdSet | None = None  # Null of version 1, which had the targets, and of a request.
 
 
-class ProcedureConducted(results.ConductEnded, of=procedure, version=2, upcasters={1: dict}):
-    """A conduct of the procedure came to its end, and this came of it; since version 2 with deviations and more facts."""
+class ProcedureConducted(results.ConductEnded, of=procedure, version=3, upcasters={1: dict, 2: dict}):
+    """A conduct of the procedure came to its end, and this came of it; since version 2 with deviations and more facts, since
+    version 3 with the rationale of an advice to stop."""
 
     result: ConductResult
 

@@ -3,11 +3,12 @@ both. An action says itself which of its parameters are addresses; one that does
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import assert_never
 from uuid import UUID
 
 from baton.domain.equipment.asset import Asset
-from baton.domain.equipment.signals import owners_of, tightest_limits
+from baton.domain.equipment.signals import SignalLimits, owners_of, tightest_limits
 from baton.domain.kernel import Value
 from baton.domain.recipe import steps as kinds
 from baton.domain.recipe.expansion import Expansion
@@ -15,7 +16,7 @@ from baton.domain.recipe.steps import RecipeStep, SteeringRef, StepLocation, loc
 from baton.domain.shared.action_signals import ActionSignals
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.reads import Reads, ask
-from baton.domain.shared.refusals import Conflict
+from baton.domain.shared.refusals import Conflict, Invalid, Refusal
 from baton.domain.steering.steering import SteeringSpace
 from baton.domain.step.signal_units import NO_UNITS, SignalUnits
 
@@ -29,6 +30,10 @@ class ProcedureTouchesUnownedSignalError(Conflict, context="operation", reason="
 
 class ProcedureSetpointOutOfLimitsError(Conflict, context="operation", reason="out_of_limits"):
     """A step would write a value outside the limits that an owner of the signal sets."""
+
+
+class InvalidSearchSpaceError(Invalid, context="operation", reason="outside_limits"):
+    """The space of a search reaches beyond the limits of a signal that follows it."""
 
 
 class TouchedSignals(Value):
@@ -123,18 +128,19 @@ def refuse_out_of_limits(
     first_step: int = 0,
     space: SteeringSpace | None = None,
 ) -> None:
-    """Refuse a setpoint from this step on whose value is known and outside the limits that owners of its signal set."""
-    limits = {address: tightest_limits(address, owners) for address, owners in signals.owners.items()}
-    if not any(limits.values()):
+    """Refuse a setpoint from this step on whose value is known and outside the limits that owners of its signal set; and a
+    search that would go there, or outside the limits that the control system states."""
+    declared = {address: tightest_limits(address, owners) for address, owners in signals.owners.items()}
+    if not any((*declared.values(), *units.limits.values())):
         return
     for place, step in located_steps(steps.steps, steps.closing_steps):
         if not isinstance(step, kinds.RecipeSetpointStep) or (place.list == "steps" and place.step_index < first_step):
             continue
-        limit = limits.get(step.address)
-        for value in () if limit is None else known_values(step, space):
+        sources = {"owners": declared.get(step.address), "control_system": units.limits.get(step.address)}
+        for (whose, limits), value in product(sources.items(), known_values(step, space)):
             written = units.in_signal_unit(step, value)
-            if limit is not None and not limit.admits(written):
-                raise _out_of_limits(place, step.address, written, limit.low, limit.high)
+            if limits is not None and not limits.admits(written):
+                raise _out_of_limits(place, step, written, limits, whose)
 
 
 def known_values(step: kinds.RecipeSetpointStep, space: SteeringSpace | None) -> Iterator[float]:
@@ -147,10 +153,14 @@ def known_values(step: kinds.RecipeSetpointStep, space: SteeringSpace | None) ->
 
 
 def _out_of_limits(
-    place: StepLocation, address: str, value: float, low: float | None, high: float | None
-) -> ProcedureSetpointOutOfLimitsError:
-    bounds = " and ".join(f"{word} {end:g}" for word, end in (("not below", low), ("not above", high)) if end is not None)
-    return ProcedureSetpointOutOfLimitsError(
-        f"{place} would set {address} to {value:g}, which may be set {bounds}; change the step or the signal's limits.",
-        facts={"address": address, "value": value, "low": low, "high": high, "step": place._asdict()},
-    )
+    place: StepLocation, step: kinds.RecipeSetpointStep, value: float, limits: SignalLimits, whose: str
+) -> Refusal:
+    sides = (("not below", limits.low), ("not above", limits.high))
+    bounds = " and ".join(f"{word} {end:g}" for word, end in sides if end is not None)
+    facts = {"address": step.address, "value": value, "low": limits.low, "high": limits.high, "step": place._asdict()}
+    what = f"would set {step.address} to {value:g}, which may be set {bounds}"
+    if not isinstance(step.value, SteeringRef):
+        return ProcedureSetpointOutOfLimitsError(f"{place} {what}; change the step or the signal's limits.", facts=facts)
+    axis = step.value.steering_axis_name
+    detail = f"The search {what}; narrow its axis {axis}, or change the signal's limits."
+    return InvalidSearchSpaceError(detail, facts={**facts, "axis": axis, "whose": whose})

@@ -547,7 +547,7 @@ class RemoveQueueItem(JudgedVerb[Queue, QueueItem]):
         return record(queue, call, QueueItemRemoved(**dict(self)))
 
 
-@queue.command(post="/{queue_id}/hold", allowed=[ACTIVE], attempts=ATTEMPTS)
+@queue.command(post="/{queue_id}/hold", allowed=[ACTIVE], leads_to=HELD, attempts=ATTEMPTS)
 class HoldQueue(Verb[Queue]):
     """Start no more items until somebody resumes; the one under way is not touched."""
 
@@ -557,7 +557,7 @@ class HoldQueue(Verb[Queue]):
         return record(queue, call, QueueHeld(reason=self.reason))
 
 
-@queue.command(post="/{queue_id}/resume", allowed=[HELD], attempts=ATTEMPTS)
+@queue.command(post="/{queue_id}/resume", allowed=[HELD], leads_to=ACTIVE, attempts=ATTEMPTS)
 class ResumeQueue(Verb[Queue]):
     """Start items again, with the first that waits; what failed is not repeated."""
 

@@ -129,7 +129,7 @@ class DefineCapability(Creation):
         return [CapabilityDefined(**dict(self)), claim, Enlist(CAPABILITIES, ON_OFFER)]
 
 
-@capability.command(post="/{capability_id}/version", allowed=CURRENT)
+@capability.command(post="/{capability_id}/version", allowed=CURRENT, leads_to=TemplateStatus.VERSIONED)
 class VersionCapability(Verb[Capability]):
     """Replace the contract as a whole: nothing is kept by leaving it out; methods written under the old one stand."""
 

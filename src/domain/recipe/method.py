@@ -307,7 +307,7 @@ class RemoveMethodRequiredRole(Verb[Method]):
         return [MethodRequiredRoleRemoved(role_name=self.role_name)]
 
 
-@method.command(post="/{method_id}/version", allowed=CURRENT)
+@method.command(post="/{method_id}/version", allowed=CURRENT, leads_to=TemplateStatus.VERSIONED)
 class VersionMethod(JudgedVerb[Method, Capability]):
     """Label the method as it stands and, where one is given, replace its schema: left out it stays, null withdraws it."""
 

@@ -378,7 +378,7 @@ class UpdatePlanDefaultParameters(JudgedVerb[Plan, Method]):
         return [PlanDefaultParametersUpdated(default_parameters=merged, parameters_schema_revision=revision)]
 
 
-@plan.command(post="/{plan_id}/version", allowed=CURRENT, records=PlanVersioned)
+@plan.command(post="/{plan_id}/version", allowed=CURRENT, leads_to=TemplateStatus.VERSIONED, records=PlanVersioned)
 class VersionPlan(Verb[Plan]):
     """Label the plan as it stands; its roles are settled with that."""
 

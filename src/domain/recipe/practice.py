@@ -77,7 +77,9 @@ class DefinePractice(JudgedCreation[None]):
         return [PracticeDefined(**dict(self))]
 
 
-@practice.command(post="/{practice_id}/version", allowed=CURRENT, records=PracticeVersioned)
+@practice.command(
+    post="/{practice_id}/version", allowed=CURRENT, leads_to=TemplateStatus.VERSIONED, records=PracticeVersioned
+)
 class VersionPractice(Verb[Practice]):
     """Label the practice as it stands."""
 

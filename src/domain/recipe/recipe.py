@@ -184,7 +184,7 @@ def recipes_in_service(capability_id: UUID) -> Reads[dict[UUID, Recipe]]:
     return {id: one for id, one in found.items() if one.status in CURRENT}
 
 
-@recipe.command(post="/{recipe_id}/version", allowed=CURRENT)
+@recipe.command(post="/{recipe_id}/version", allowed=CURRENT, leads_to=TemplateStatus.VERSIONED)
 class VersionRecipe(ChosenOptions, JudgedVerb[Recipe, Capability]):
     """Replace all steps, closing steps and options under a tag; the tag may be used again for the same content only."""
 

@@ -180,8 +180,9 @@ class RunNarrativeLogbookOpened(LogbookOpened, of=run):
     """The logbook of what people and agents write about the run was opened."""
 
 
-class RunConducted(ConductEnded, of=run, version=2, upcasters={1: dict}):
-    """A conduct of the run came to its end, and this came of it; since version 2 with the facts of failures."""
+class RunConducted(ConductEnded, of=run, version=3, upcasters={1: dict, 2: dict}):
+    """A conduct of the run came to its end, and this came of it; since version 2 with the facts of failures, since version 3
+    with the captures of its phases."""
 
     result: RunConductResult
 
@@ -285,7 +286,7 @@ def evolve(run: Run, event: RunEvent) -> Run:
     return copy_with(run, updated_at=event.occurred_at)
 
 
-@run.command(post="/{run_id}/hold", allowed=[RUNNING], records=RunHeld, attempts=3)
+@run.command(post="/{run_id}/hold", allowed=[RUNNING], leads_to=HELD, records=RunHeld, attempts=3)
 class HoldRun(JudgedVerb[Run, Decision | None]):
     """Pause the run; it continues only when somebody resumes it."""
 
@@ -367,7 +368,7 @@ def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = N
         raise command.cannot("conduct_live", detail, procedure_ids=ids, conduct_id=conduct_id)
 
 
-@run.command(post="/{run_id}/complete", allowed=LIVE)
+@run.command(post="/{run_id}/complete", allowed=LIVE, leads_to=COMPLETED)
 class CompleteRun(JudgedVerb[Run, Phases]):
     """Complete the run as intended; a held one only once it has phases and every one of them is Completed."""
 

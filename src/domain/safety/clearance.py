@@ -1,7 +1,7 @@
 """A clearance: one filled-in safety form, from draft through review to in force. It is never edited: an amendment is a new
 form that goes through the whole review, and the old one stops covering at once."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -11,13 +11,14 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, copy_with
+from baton.domain.next_steps import next_call, steps_to_state
 from baton.domain.safety import hazards
 from baton.domain.safety.clearance_template import ClearanceTemplate, ClearanceTemplateStatus
 from baton.domain.safety.hazards import Binding, HazardDeclaration, ReviewDecision, RiskBand, check_ratings, check_targets
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.reads import Reads, ask, events_of, require
-from baton.domain.shared.refusals import Conflict, Invalid, NotFound
+from baton.domain.shared.refusals import Conflict, Invalid, NextCall, NotFound
 from baton.domain.shared.text import FreeText, StateReason, Text
 from baton.domain.shared.times import Instant, check_told_time
 from baton.domain.shared.writes import Also, Answer, Delist, Enlist, Write
@@ -238,7 +239,9 @@ class ClearanceForm(Value):
         if status is not ClearanceTemplateStatus.ACTIVE:
             detail = f"The template {template.code} is {status.value}; use one that is Active."
             facts = {"template_id": template.id, "status": status}
-            raise ClearanceTemplateNotBindableError(detail, reason=status.value.lower(), facts=facts)
+            refusal = ClearanceTemplateNotBindableError(detail, reason=status.value.lower(), facts=facts)
+            refusal.next_steps = steps_to_state(template, ClearanceTemplateStatus.ACTIVE)
+            raise refusal
         form = {**dict(self), "template_code": template.code, "parent_id": parent_id}
         if self.external_id is not None and self.external_id_scheme is None:
             form["external_id_scheme"] = template.code
@@ -340,12 +343,21 @@ class AppendClearanceReviewStep(ClearanceReview):
         return [ClearanceReviewStepAppended(**{**dict(self), "decided_at": decided_at}, decided_by=call.principal_id)]
 
 
-@clearance.command(post="/{clearance_id}/approve", allowed=[UNDER_REVIEW])
+@clearance.command(post="/{clearance_id}/approve", allowed=[UNDER_REVIEW], leads_to=APPROVED)
 class ApproveClearance(ClearanceReview):
     """End the review in favour; an end of the validity window that is given replaces the registered one."""
 
     valid_from: Instant | None = None
     valid_until: Instant | None = None
+
+    @classmethod
+    def preparation(cls, clearance: Clearance) -> Sequence[NextCall]:
+        """Return the review step that the form lacks."""
+        steps = clearance.review_steps
+        if steps and steps[-1].decision is ReviewDecision.APPROVED:
+            return ()
+        known = {"step_index": len(steps), "decision": ReviewDecision.APPROVED.value}
+        return [next_call(AppendClearanceReviewStep.operation, clearance, known)]
 
     def decide(self, clearance: Clearance, call: Call, barred: frozenset[UUID]) -> Outcome:
         self.refuse_barred(call, barred)

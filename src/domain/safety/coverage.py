@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from baton.domain.kernel import instant
+from baton.domain.next_steps import steps_to_state
 from baton.domain.safety.clearance import ACTIVE, CURRENT, ENDED, Clearance, binding_keys
 from baton.domain.safety.hazards import RecordBinding
 from baton.domain.shared.gates import GateFinding
@@ -78,6 +79,7 @@ def clearance_finding(clearances: Sequence[Clearance], now: datetime) -> GateFin
         reason="no_clearance_in_force",
         detail=f"No clearance that covers this run is in force ({statuses}); bring one into force, or register a new one.",
         facts={"clearance_count": len(clearances), "clearances": list(map(clearance_facts, clearances))},
+        next_steps=next((steps for one in clearances if (steps := steps_to_state(one, ACTIVE))), ()),
     )
 
 

@@ -273,7 +273,7 @@ def change_row(id: UUID, call: Call) -> Put:
     return Put(ScheduleChange(id, call.id_for("change")))
 
 
-@schedule.command(post="/{schedule_id}/hold", allowed=[ACTIVE], attempts=3)
+@schedule.command(post="/{schedule_id}/hold", allowed=[ACTIVE], leads_to=HELD, attempts=3)
 class HoldSchedule(Verb[Schedule]):
     """Fire no more until somebody resumes; a firing that continues is not touched."""
 
@@ -283,7 +283,7 @@ class HoldSchedule(Verb[Schedule]):
         return [ScheduleHeld(reason=self.reason), change_row(schedule.id, call)]
 
 
-@schedule.command(post="/{schedule_id}/resume", allowed=[HELD])
+@schedule.command(post="/{schedule_id}/resume", allowed=[HELD], leads_to=ACTIVE)
 class ResumeSchedule(JudgedVerb[Schedule, TargetSources]):
     """Fire again as the calendar says; what would have fired meanwhile is not made up for.
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads
-from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.refusals import NextCall, Refusal
 
 F = TypeVar("F", contravariant=True)
 T = TypeVar("T")
@@ -31,10 +31,13 @@ class GateFinding:
     reason: str
     detail: str
     facts: Mapping[str, Any]
+    next_steps: tuple[NextCall, ...] = ()
 
     def refusal(self, total: type[Refusal], partial: type[Refusal], **facts: object) -> Refusal:
         """Return the refusal by the caller's class for the one case or the other, with further facts."""
-        return (total if self.total else partial)(self.detail, reason=self.reason, facts={**self.facts, **facts})
+        refusal = (total if self.total else partial)(self.detail, reason=self.reason, facts={**self.facts, **facts})
+        refusal.next_steps = self.next_steps
+        return refusal
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,22 @@ that a person can act on, `reason` the machine-readable cause, and `facts` are w
 import sys
 import types
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydantic_core import to_jsonable_python
+
+
+@dataclass(frozen=True)
+class NextCall:
+    """One call on the way to what was asked for."""
+
+    operation: str
+    """The name of the operation to call."""
+    arguments: dict[str, Any]
+    """Those of its arguments that are known."""
+    needed: tuple[str, ...] = ()
+    """The names of the arguments that it needs besides."""
 
 
 class Refusal(Exception):
@@ -18,6 +31,7 @@ class Refusal(Exception):
         None  # The module and line that generated it, unless a class statement did.
     )
     default_reason: ClassVar[str | None] = None  # The reason of a class that has only one.
+    next_steps: tuple[NextCall, ...] = ()  # The calls from here to what was asked for, where there is a way.
     passing: bool = False  # Whether it may pass by itself, so that waiting is of use: a closed gate, a claimed asset.
 
     def __init_subclass__(

@@ -254,7 +254,7 @@ class InvalidProcedureReEstablishmentBoundaryError(Invalid, context="operation")
     """There is no such step to take the procedure up at, or going on there would leave steps out."""
 
 
-@procedure.command(post="/{procedure_id}/start", allowed=[procedures.DEFINED], gated=True)
+@procedure.command(post="/{procedure_id}/start", allowed=[procedures.DEFINED], leads_to=procedures.RUNNING, gated=True)
 class StartProcedure(JudgedVerb[Procedure, Preconditions]):
     """Begin to carry the procedure out by hand, if its assets, supplies and enclosures allow it."""
 
@@ -270,7 +270,7 @@ class StartProcedure(JudgedVerb[Procedure, Preconditions]):
         return [procedures.ProcedureStarted(conduct_id=None, command_name=None, judged_asset_ids=facts.asset_ids)]
 
 
-@procedure.command(post="/{procedure_id}/resume", allowed=[HELD], gated=True)
+@procedure.command(post="/{procedure_id}/resume", allowed=[HELD], leads_to=procedures.RUNNING, gated=True)
 class ResumeProcedure(JudgedVerb[Procedure, tuple[Preconditions, int | None]]):
     """Go on by hand after a hold; what was conducted is taken up by its own command, unless `by_hand` is said."""
 

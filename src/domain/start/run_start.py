@@ -26,7 +26,7 @@ from baton.domain.recipe.steps import located_steps
 from baton.domain.registry import Internal
 from baton.domain.run import gates
 from baton.domain.run.gates import RESUME_GATES, Preconditions, load_plan, run_preconditions
-from baton.domain.run.run import HELD, LIVE, LIVE_RUNS, Parameters, Run, RunAdjusted, RunResumed, RunStarted, run
+from baton.domain.run.run import HELD, LIVE, LIVE_RUNS, RUNNING, Parameters, Run, RunAdjusted, RunResumed, RunStarted, run
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.gates import CommandVerdict, Gate, GateReport, GateVerdict, pass_gates
 from baton.domain.shared.identifiers import trimmed_refs
@@ -311,7 +311,7 @@ def units_of_recipes(recipes: Collection[Recipe]) -> Reads[SignalUnits]:
     return (yield from compare_units(counted))
 
 
-@run.command(post="/{run_id}/resume", allowed=[HELD], gated=True)
+@run.command(post="/{run_id}/resume", allowed=[HELD], leads_to=RUNNING, gated=True)
 class ResumeRun(JudgedVerb[Run, Preconditions]):
     """Let a held run go on, if its preconditions still hold; nothing resumes by itself."""
 

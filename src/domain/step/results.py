@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from baton.domain.kernel import Event, Value
 from baton.domain.shared.deployment import DeclaredRoute
-from baton.domain.shared.text import FreeText, TextsMayContainPersonalData
+from baton.domain.shared.text import FreeText, StateReason, TextsMayContainPersonalData
 
 
 class ActuationKind(StrEnum):
@@ -232,8 +232,8 @@ class ConductResult(Value):
     """Whether it halted at an action or program that an earlier conduct began; a person must decide."""
     re_establishment_boundary: int | None = None
     iteration_count: int | None = None
-    termination_reason: TerminationReason | None = None
-    """Which part of the budget was spent, where that ended it."""
+    termination_reason: Annotated[TerminationReason | StateReason | None, Field(union_mode="left_to_right")] = None
+    """Which part of the budget was spent or, where the decider said stop, its rationale."""
     actuation_kind: ActuationKind | None = None
     captures: dict[str, CapturedValue] = {}  # What the steps captured, in the last pass where there are passes.
     """What the steps captured, by name."""
@@ -264,6 +264,8 @@ class PhaseResult(Value):
     iteration_count: int | None = None
     failure: Failure | None = None
     closing_failures: tuple[Failure, ...] = ()
+    captures: dict[str, CapturedValue] = {}
+    """What the steps of the phase captured, by name."""
 
 
 class RunConductResult(Value):

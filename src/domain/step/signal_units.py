@@ -1,11 +1,12 @@
 """Units at the control edge: what steps count in, compared with what the control system states for their signals."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple, Protocol
 
 from pydantic import Field
 
+from baton.domain.equipment.values import SignalLimits
 from baton.domain.recipe import steps as kinds
 from baton.domain.recipe.expansion import NO_UNITS as NO_BOUND_UNITS
 from baton.domain.recipe.expansion import Expansion, UnitMismatchError, one_unit, unit_in
@@ -87,6 +88,8 @@ class SignalUnits:
 
     policy: UnitPolicy = UnitPolicy.IGNORE
     stated: Mapping[str, str | None] | None = None
+    limits: Mapping[str, SignalLimits | None] = field(default_factory=dict)
+    """The limits that the control system states for the signals that follow an axis of a search."""
 
     def of(self, address: str) -> str | None:
         return (self.stated or {}).get(address)
@@ -106,8 +109,14 @@ NO_UNITS = SignalUnits()  # Where no step counts in a unit of its own, or nothin
 
 
 def load_units(steps: Expansion) -> Reads[SignalUnits]:
-    """Load the units of the signals that steps count in units of their own; refuse those that cannot be carried to them."""
-    return (yield from compare_units(units_in(located_steps(steps.steps, steps.closing_steps))))
+    """Load the units of the signals that steps count in units of their own, and the limits of those that follow a search;
+    refuse units that cannot be carried to those of the signals."""
+    units = yield from compare_units(units_in(located_steps(steps.steps, steps.closing_steps)))
+    setpoints = (step for step in steps.every_step if isinstance(step, kinds.RecipeSetpointStep))
+    followed = sorted({step.address for step in setpoints if isinstance(step.value, kinds.SteeringRef)})
+    if not followed:
+        return units
+    return replace(units, limits=(yield from ask(UnitPort.stated_limits, tuple(followed))))
 
 
 class UnitPort(Protocol):
@@ -116,6 +125,10 @@ class UnitPort(Protocol):
     async def stated_units(self, addresses: Sequence[str]) -> Mapping[str, str | None]:
         """Return the unit that the control system states for each of these signals; None where it states none, or no worker
         could ask in time."""
+
+    async def stated_limits(self, addresses: Sequence[str]) -> Mapping[str, SignalLimits | None]:
+        """Return the limits that the control system states for each of these signals; None where it states none, or no
+        worker could ask in time."""
 
 
 def compare_units(counted: Sequence[CountedSignal]) -> Reads[SignalUnits]:

@@ -143,7 +143,7 @@ class RegisterSubject(Creation):
         return [SubjectRegistered(name=self.name, registered_by=call.principal_id)]
 
 
-@subject.command(post="/{subject_id}/mount", allowed=[RECEIVED])
+@subject.command(post="/{subject_id}/mount", allowed=[RECEIVED], leads_to=MOUNTED)
 class MountSubject(JudgedVerb[Subject, Asset]):
     """Put a subject on an Active asset, which may hold several at once; the asset's condition is not looked at."""
 
@@ -166,7 +166,7 @@ class MeasureSubject(Verb[Subject]):
     """Record that a subject was measured since it was mounted; nothing else records it."""
 
 
-@subject.command(post="/{subject_id}/dismount", allowed=IN_PLACE)
+@subject.command(post="/{subject_id}/dismount", allowed=IN_PLACE, leads_to=RECEIVED)
 class DismountSubject(Verb[Subject]):
     """Take a subject off its asset; it may be mounted again, there or elsewhere."""
 

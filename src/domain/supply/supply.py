@@ -204,27 +204,29 @@ class SupplyVerb(Verb[Supply]):
         return cls.records(from_status=supply.status, trigger=trigger, triggered_by=call.principal_id, **cause)
 
 
-@supply.command(post="/{supply_id}/mark-available", allowed=[UNKNOWN])
+@supply.command(post="/{supply_id}/mark-available", allowed=[UNKNOWN], leads_to=AVAILABLE)
 class MarkSupplyAvailable(SupplyVerb, records=SupplyMarkedAvailable):
     """Record that somebody looked, and the resource is there."""
 
 
-@supply.command(post="/{supply_id}/degrade", allowed=[UNKNOWN, AVAILABLE, RECOVERING])
+@supply.command(post="/{supply_id}/degrade", allowed=[UNKNOWN, AVAILABLE, RECOVERING], leads_to=DEGRADED)
 class DegradeSupply(SupplyVerb, records=SupplyDegraded):
     """Record that the resource is there, but not as it should be: no run starts on it, a held one may resume."""
 
 
-@supply.command(post="/{supply_id}/mark-unavailable", allowed=[UNKNOWN, AVAILABLE, DEGRADED, RECOVERING])
+@supply.command(
+    post="/{supply_id}/mark-unavailable", allowed=[UNKNOWN, AVAILABLE, DEGRADED, RECOVERING], leads_to=UNAVAILABLE
+)
 class MarkSupplyUnavailable(SupplyVerb, records=SupplyMarkedUnavailable):
     """Record that the resource is not there."""
 
 
-@supply.command(post="/{supply_id}/mark-recovering", allowed=[UNAVAILABLE])
+@supply.command(post="/{supply_id}/mark-recovering", allowed=[UNAVAILABLE], leads_to=RECOVERING)
 class MarkSupplyRecovering(SupplyVerb, records=SupplyMarkedRecovering):
     """Record that the resource is coming back; restore it once it is stable."""
 
 
-@supply.command(post="/{supply_id}/restore", allowed=[RECOVERING, DEGRADED])
+@supply.command(post="/{supply_id}/restore", allowed=[RECOVERING, DEGRADED], leads_to=AVAILABLE)
 class RestoreSupply(SupplyVerb, records=SupplyRestored):
     """Record that the resource is there again as it should be."""
 

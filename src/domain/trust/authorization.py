@@ -15,7 +15,7 @@ from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.reads import OwnAccess, Reads, all_members_of, ask, find_all, is_permitted
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.trust.conduit import AccessDecision
-from baton.domain.trust.policy import POLICIES_BY_SURFACE, CommandName, Policy, policies_enforced, policy
+from baton.domain.trust.policy import EXAMINE_SERVICE, POLICIES_BY_SURFACE, CommandName, Policy, policies_enforced, policy
 from baton.domain.trust.surface import SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
 
 COMPLETING = frozenset({"RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries"})
@@ -23,6 +23,7 @@ COMPLETING = frozenset({"RecordAgentDecision", "AppendInferences", "AppendRunLog
 
 
 APPROVAL_REQUIRED = "approval_required"
+MCP_SURFACES = (SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP)
 NO_PARTS: Mapping[str, frozenset[UUID]] = MappingProxyType({})
 
 
@@ -190,14 +191,15 @@ def reachable_commands(permitted: frozenset[str], kind: ActorKind | None, surfac
     if surface_id == NIL:
         return permitted
     reached = {operation.command_name for operation in REGISTRY if is_reachable(operation, kind, surface_id)}
-    return permitted & (reached | (REGISTRY.permissions - REGISTRY.internal))
+    beside = REGISTRY.permissions - REGISTRY.internal - ({EXAMINE_SERVICE} if surface_id in MCP_SURFACES else set())
+    return permitted & (reached | beside)
 
 
 def is_reachable(operation: Operation, kind: ActorKind | None, surface_id: UUID) -> bool:
     """Return whether a call by this kind of actor on this surface can reach an operation, whatever policies permit."""
     if operation.callers and kind not in operation.callers:
         return False
-    return operation.mcp or surface_id not in (SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP)
+    return operation.mcp or surface_id not in MCP_SURFACES
 
 
 class PolicyEvaluation(Value):

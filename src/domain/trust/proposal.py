@@ -445,7 +445,7 @@ class ApproveProposal(ClosingCommand, JudgedVerb[Proposal, ApprovalFacts]):
         return [approved, *kept, Answer(ids.model_dump(mode="json"))]
 
 
-@proposal.command(post="/{proposal_id}/reject", allowed=[OPEN])
+@proposal.command(post="/{proposal_id}/reject", allowed=[OPEN], leads_to=REJECTED)
 class RejectProposal(ClosingCommand, JudgedVerb[Proposal, tuple[ApproverFacts, "ProposalContent | None"]]):
     """Do not approve a proposed command; it takes somebody whom the policy names as approver."""
 
@@ -462,7 +462,7 @@ class RejectProposal(ClosingCommand, JudgedVerb[Proposal, tuple[ApproverFacts, "
         return [ProposalRejected(rejected_by=call.principal_id, reason=self.reason), *close_content(proposal, content)]
 
 
-@proposal.command(post="/{proposal_id}/withdraw", allowed=[OPEN])
+@proposal.command(post="/{proposal_id}/withdraw", allowed=[OPEN], leads_to=WITHDRAWN)
 class WithdrawProposal(ClosingCommand, JudgedVerb[Proposal, "ProposalContent | None"]):
     """Take back what you proposed."""
 

@@ -266,7 +266,7 @@ class StartVisit(Verb[Visit]):
     """Begin the session."""
 
 
-@visit.command(post="/{visit_id}/hold", allowed=[IN_PROGRESS], attempts=3, records=VisitHeld)
+@visit.command(post="/{visit_id}/hold", allowed=[IN_PROGRESS], leads_to=ON_HOLD, attempts=3, records=VisitHeld)
 class HoldVisit(Verb[Visit]):
     """Pause the whole session: beam dump, fault, safety, long break."""
 
@@ -291,7 +291,9 @@ class VisitEnding(JudgedVerb[Visit, bool]):
         return [self.ending(**dict(self)), *(release_surface(visit) if drives else ())]
 
 
-@visit.command(post="/{visit_id}/complete", allowed=[IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK)
+@visit.command(
+    post="/{visit_id}/complete", allowed=[IN_PROGRESS, ON_HOLD], leads_to=VisitStatus.COMPLETED, lock=CONTROL_LOCK
+)
 class CompleteVisit(VisitEnding):
     """End the session as planned."""
 

@@ -1,6 +1,7 @@
 """The event log as callers may read it: in pages, and as it grows."""
 
 from typing import Annotated, Any, Protocol
+from uuid import UUID
 
 from pydantic import Field
 
@@ -9,6 +10,7 @@ from baton.domain.registry import standalone_query
 from baton.domain.shared.event_view import EventView
 from baton.domain.shared.listing import Order, Page
 from baton.domain.shared.reads import Reads, ask
+from baton.domain.shared.times import Instant
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Position = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -22,13 +24,31 @@ class EventFilter(Query):
     event_type: tuple[Name, ...] = ()
 
 
+ASSET_NAMING = (
+    *("AcquisitionRecorded", "CautionRegistered", "ClearanceRegistered", "FixtureRegistered", "MountAssetInstalled"),
+    *("MountAssetUninstalled", "PlanDataRegistrationSet", "PlanDefined", "PlanRoleBound", "PlanWireAdded"),
+    *("PlanWireRemoved", "ProcedureAbortRequested", "ProcedureRegistered", "ProcedureResumed", "ProcedureStarted"),
+    *("QueueOpened", "RunStarted", "SubjectDismounted", "SubjectMounted", "SupplyRegistered"),
+)
+"""The types of events of other streams that name assets; an index finds them by the ids that they hold."""
+
+
 @standalone_query("/events", context="edge", returns=Page[EventView])
 class ListEvents(EventFilter, NamesOnRequest):
     """Every committed event after a position, in commit-safe order or the newest first.
 
+    Over MCP an item is a line for each command, with its `position` and `correlation_id`, unless `full` is true.
     Lists of steps are referred to: the address that shows the whole event stands in their place.
     """
 
+    since: Annotated[Instant | None, Field(description="Only what was recorded at this time or later.")] = None
+    until: Annotated[Instant | None, Field(description="Only what was recorded before this time.")] = None
+    principal_id: UUID | None = None
+    correlation_id: UUID | None = None
+    asset_id: Annotated[UUID | None, Field(description="Only events of this asset, and those of others that name it.")] = (
+        None
+    )
+    full: Annotated[bool, Field(description="Over MCP: whole events in place of a line for each command.")] = False
     limit: Annotated[int, Field(ge=1, le=100)] = 50
     cursor: Name | None = None
     order: Order = Order.ASC

@@ -10,13 +10,14 @@ import orjson
 from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 
-from baton.application.ports import Batch, CommandResult, FactsRead, KeyClaim
+from baton.application.ports import Batch, Bookmark, CommandResult, FactsRead, KeyClaim
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.gates import GATE_STREAMS
 from baton.domain.shared.listing import ListQuery, Order, Summary, Where
 from baton.domain.shared.logbooks import Entry
 from baton.domain.shared.reads import TextPart
 from baton.domain.shared.writes import Enter, Put, Record
+from baton.domain.views.event_log import ASSET_NAMING, ListEvents
 
 Statement = tuple[str, Sequence[Any]]  # SQL and the values of its placeholders
 
@@ -43,8 +44,12 @@ LOAD_LATEST = f"""SELECT {EVENT_COLUMNS} {NAMED_STREAM} AND event_type = ANY(%(t
 ORDER BY version DESC LIMIT %(count)s"""
 HISTORY = f"SELECT {EVENT_COLUMNS} {STREAM} AND version > %s ORDER BY version LIMIT %s"
 FOLLOW = f"SELECT {EVENT_COLUMNS} FROM events WHERE {AFTER_BOOKMARK} ORDER BY {COMMIT_ORDER} LIMIT %s"
-PRECEDE = f"""SELECT {EVENT_COLUMNS} FROM events WHERE (transaction_id, position) < (%s::text::xid8, %s) AND {COMMITTED}
-ORDER BY events.transaction_id DESC, events.position DESC LIMIT %s"""
+OF_ASSET = f"""position IN (
+    SELECT position FROM events WHERE stream_type = 'Asset' AND stream_id = %s UNION SELECT position FROM events
+    WHERE event_type IN ({", ".join(f"'{name}'" for name in ASSET_NAMING)}) AND ids_in(payload) @> ARRAY[%s::text]
+)"""
+AT_TIME = """SELECT transaction_id::text::bigint, position FROM events WHERE recorded_at >= %s
+ORDER BY recorded_at, position LIMIT 1"""
 PLACES = f"""SELECT transaction_id::text::bigint, position, stream_type, stream_id, version FROM events
 WHERE {AFTER_BOOKMARK} ORDER BY {COMMIT_ORDER} LIMIT %s"""
 FOLLOW_ONLY = f"""
@@ -144,6 +149,22 @@ def many_streams(stream_type: str) -> str:
 
 
 @cache
+def search(query: ListEvents, bookmark: Bookmark, limit: int) -> Statement:
+    """Return the query of the next events in a query's order that its ids ask for."""
+    direction, behind = ("DESC", "<") if query.order is Order.DESC else ("ASC", ">")
+    conditions = [f"(transaction_id, position) {behind} (%s::text::xid8, %s)", COMMITTED]
+    values: list[Any] = [str(bookmark.transaction_id), bookmark.position]
+    for column in ("principal_id", "correlation_id"):
+        if (id := getattr(query, column)) is not None:
+            conditions.append(f"{column} = %s")
+            values.append(id)
+    if query.asset_id is not None:
+        conditions.append(OF_ASSET)
+        values += [query.asset_id, str(query.asset_id)]
+    order = f"events.transaction_id {direction}, events.position {direction}"
+    return f"SELECT {EVENT_COLUMNS} FROM events WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT %s", [*values, limit]
+
+
 def known_streams(stream_type: str) -> str:
     """Return the query of streams from a version of each on."""
     wanted = "unnest(%s::uuid[], %s::int[]) AS wanted (id, known_version)"

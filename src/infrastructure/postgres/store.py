@@ -26,6 +26,7 @@ from baton.domain.kernel import StoredEvent
 from baton.domain.shared.listing import Cursor, ListQuery, Page, Summary, Where
 from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.writes import Record
+from baton.domain.views.event_log import ListEvents
 from baton.infrastructure.postgres import statements as sql
 from baton.infrastructure.postgres.pool import Connection, Pool
 
@@ -245,9 +246,12 @@ class PostgresStore:
         rows = await self._rows(sql.FOLLOW_ONLY, (str(after.transaction_id), after.position, limit, list(only)))
         return list(map(EventRow._make, rows))
 
-    async def precede(self, before: Bookmark, limit: int) -> Sequence[EventRow]:
-        rows = await self._rows(sql.PRECEDE, (str(before.transaction_id), before.position, limit))
-        return list(map(EventRow._make, rows))
+    async def search(self, query: ListEvents, bookmark: Bookmark, limit: int) -> Sequence[EventRow]:
+        return list(map(EventRow._make, await self._rows(*sql.search(query, bookmark, limit))))
+
+    async def at_time(self, time: datetime) -> Bookmark | None:
+        rows = await self._rows(sql.AT_TIME, (time,))
+        return Bookmark(*rows[0]) if rows else None
 
     async def event(self, event_id: UUID) -> EventRow | None:
         rows = await self._rows(sql.EVENT, (event_id,))

@@ -25,6 +25,7 @@ from baton.domain.conduct.steered_conduct import (
     evidence_of,
     remaining_budget,
 )
+from baton.domain.equipment.signals import SignalLimits
 from baton.domain.kernel import Command
 from baton.domain.procedure.procedure import (
     ProcedureAdvised,
@@ -195,6 +196,18 @@ def test_a_search_is_declared_as_it_was_asked_for(world: World) -> None:
         "decide": {"substrate": "caller"},
         "budget": budget,
     }
+
+
+def test_a_search_beyond_the_limits_of_the_control_system_is_refused_when_it_opens(world: World) -> None:
+    id = register_procedure_from_recipe(world)
+    world.ports["stated_limits"] = lambda addresses: dict.fromkeys(addresses, SignalLimits(low=-1.5))
+    with expect_refusal("InvalidSearchSpaceError", "outside_limits") as caught:
+        world.when(ConductUntilAdvised(**SEARCH), on=id)
+    facts = caught.value.facts
+    assert facts is not None
+    assert (facts["axis"], facts["value"], facts["low"], facts["whose"]) == ("focus", -2.0, -1.5, "control_system")
+    world.ports["stated_limits"] = lambda addresses: dict.fromkeys(addresses, SignalLimits(low=-2.0, high=2.0))
+    assert world.when(ConductUntilAdvised(**SEARCH), on=id)
 
 
 def test_without_a_word_a_grid_is_walked_for_as_long_as_it_takes(world: World) -> None:

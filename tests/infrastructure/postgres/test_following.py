@@ -8,11 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baton.application.ports import Bookmark, EventRow
+from baton.domain.views.event_log import ListEvents
 from baton.infrastructure.postgres.pool import RUNTIME_OPTIONS
-from baton.infrastructure.postgres.statements import AHEAD, END, FOLLOW, FOLLOW_ONLY, PLACES
+from baton.infrastructure.postgres.statements import AHEAD, AT_TIME, END, FOLLOW, FOLLOW_ONLY, PLACES, search
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.infrastructure.postgres.test_long_streams import read_by
 from tests.support.application.command_paths import CommandCaller
+from tests.support.domain.world import new_id
 from tests.support.infrastructure.database_observer import Connection, insert_event
 
 BEGINNING = Bookmark(0, 0)
@@ -177,3 +179,20 @@ async def test_a_follower_that_is_far_behind_reads_no_more_than_it_takes(
     explained = await second_connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", values)
     (plan,) = await explained.fetchone() or ()
     assert read_by(plan[0]["Plan"]) <= 5 * 50
+
+
+SEARCHES = {
+    "events_of_principal": search(ListEvents(principal_id=new_id()), BEGINNING, 1000),
+    "events_of_request": search(ListEvents(correlation_id=new_id()), BEGINNING, 1000),
+    "events_naming_assets": search(ListEvents(asset_id=new_id()), BEGINNING, 1000),
+    "events_recorded": (AT_TIME, ["2026-01-01T00:00:00Z"]),
+}
+
+
+@pytest.mark.parametrize("index", SEARCHES)
+async def test_an_index_serves_each_search_of_the_log(index: str, owner: Connection) -> None:
+    await owner.execute(MANY_ZONES)
+    await owner.execute("ANALYZE events")
+    query, values = SEARCHES[index]
+    plan = await (await owner.execute(f"EXPLAIN {query}", values)).fetchall()
+    assert index in "\n".join(line for (line,) in plan)

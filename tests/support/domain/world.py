@@ -79,6 +79,7 @@ class World:
             "conduct_walk": None,
             "registered_walk": None,
             "step_durations": {},
+            "stated_limits": {},
             "spent_amounts": SpentAmounts(0.0, 0),
             "deployment": SimpleNamespace(**LENIENT),
         }

@@ -1,6 +1,6 @@
 """A ledger to test, with conducts on it that nobody works on but the test."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from types import SimpleNamespace
@@ -53,7 +53,14 @@ async def no_step_done(conduct_id: UUID) -> int:
     return 0
 
 
-PORTS: Any = ports_of(deployment=deployment, actuation_kind=nothing_done, completed_step_count=no_step_done)
+async def stated_limits(addresses: object) -> Mapping[str, None]:
+    """A control system that states no limits."""
+    return {}
+
+
+PORTS: Any = ports_of(
+    deployment=deployment, actuation_kind=nothing_done, completed_step_count=no_step_done, stated_limits=stated_limits
+)
 
 
 @dataclass(frozen=True)
