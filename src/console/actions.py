@@ -45,6 +45,7 @@ from baton.domain.registry import Operation
 from baton.domain.shared.naming import name_field
 from baton.domain.trust.proposal import ApproveProposal, Proposal
 from baton.domain.views.hold_everything import HoldEverything
+from baton.domain.views.my_access import GetHolders
 
 KEY, BACK, CHECK = "_key", "back", "_check"
 OWN_PATH = re.compile(r"/console(?:[/?][!-\[\]-~]*)?")  # visible characters alone: it stands in headers
@@ -194,7 +195,9 @@ class CommandForms:
             "hidden": {name: typed[name] for name in carried_fields(operation) if name in typed},
             "key": typed.get(KEY) or uuid4().hex,
             "back": safe_path(typed.get(BACK)) or referring_page(request),
-            "may": queries.may(operation),
+            "holders": None
+            if queries.may(operation)
+            else await queries.show(GetHolders, command_name=operation.command_name),
             "proposed": queries.proposes(operation),
             "problem": problem,
             "unplaced": None if problem and errors and problem.get("errors") else problem,
