@@ -17,6 +17,7 @@ from baton.application.telemetry import configure_logging, protect_streams
 from baton.cli.embedded.process import wait_until
 from baton.cli.messages import refuse
 from baton.cli.stack_note import stack_address
+from baton.domain.shared.field_faults import fault_text
 
 DATABASE_FAULT = "The database cannot be used"
 STOP_SECONDS = 18  # what is in progress has 5 seconds to end, and what it started twice as many to be halted
@@ -42,10 +43,10 @@ def settings_faults(error: SettingsError | ValidationError) -> list[str]:
         field = re.search(r'field "(\w+)"', str(error))
         return [f"{field[1].upper() if field else 'A setting'} is no valid JSON; correct it or unset it."]
     sentences = []
-    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+    for fault in error.errors(include_url=False):
         variable, *inside = fault["loc"]
         name = str(variable).upper() + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in inside)
-        sentences.append(f"{name} cannot be used: {fault['msg'].removeprefix('Value error, ').rstrip('.')}; correct it.")
+        sentences.append(f"{name} cannot be used: {fault_text(fault)}; correct it.")
     return sentences
 
 

@@ -200,7 +200,7 @@ class CommandForms:
             else await queries.show(GetHolders, command_name=operation.command_name),
             "proposed": queries.proposes(operation),
             "problem": problem,
-            "unplaced": None if problem and errors and problem.get("errors") else problem,
+            "is_marked": bool(errors) and sum(map(len, errors.values())) >= len((problem or {}).get("errors") or ("",)),
             "would": would,
             "zone": console.zone.key,
         }
