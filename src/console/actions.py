@@ -17,7 +17,7 @@ from baton.api.http import Request, Response
 from baton.api.parsing import refuse_nul
 from baton.api.schemas import input_schema
 from baton.client.refusals import ClientError, ProposedError
-from baton.console.display import href_of, words_of
+from baton.console.display import href_of, short_id, words_of
 from baton.console.forms import (
     CONTROLS,
     FLAG,
@@ -40,6 +40,7 @@ from baton.console.units import load_units
 from baton.console.verbs import verb_label
 from baton.domain.conduct.run_conduct import ConductRun, GetRunConduct
 from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import Aggregate
 from baton.domain.procedure.procedure import DEFINED
 from baton.domain.registry import Operation
 from baton.domain.shared.naming import name_field
@@ -54,6 +55,8 @@ SHOWN = "digest"  # what the approver of a proposal was shown
 LOOKED_AT = (SHOWN, "confirmed_digest")  # the fields that say what somebody was shown who approves or confirms
 LISTS_PHASES = ("phases", "procedure_ids")  # the fields of conduct_run of which one is given
 LOOK_FIRST = "What is approved is what you saw: open the proposal, and approve it there."
+TOLD_BY, OF = ("choice", "uri", "quantity"), ("dataset", "asset", "subject")
+"""The fields by which people tell things apart that have no name, and what such things are of."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +230,7 @@ def command_of(request: Request) -> Operation:
     """Return the command that an address names."""
     operation = REGISTRY.operations.get(request.path["operation"])
     if operation is None or operation.kind != "command":
-        raise RouteNotFoundError("No command has this name; /console/records leads to every thing and its verbs.")
+        raise RouteNotFoundError("No command has this name; /console/records leads to every thing and its actions.")
     return operation
 
 
@@ -269,8 +272,20 @@ async def options_of(aggregate_name: str, queries: PageQueries) -> tuple[Option,
     if listing is None or not queries.may(listing):
         return ()
     page = await queries.show(listing.input, limit=MOST_OPTIONS, order="desc")  # type: ignore[arg-type]
-    named = ((item[aggregate.id_name], item.get(column or "") or item[aggregate.id_name], item) for item in page["items"])
+    named = (
+        (item[aggregate.id_name], item.get(column or "") or thing_label(aggregate, item), item) for item in page["items"]
+    )
     return tuple(Option(str(id), label_with_state(str(name), aggregate.axis, item)) for id, name, item in named)
+
+
+def thing_label(aggregate: Aggregate, view: Mapping[str, object]) -> str:
+    """Return what people know a thing without a name by: the command, choice, address or value of it, else its short id."""
+    if command := view.get("command_name"):
+        return words_of(command)
+    id = str(view.get(aggregate.id_name) or view.get("id"))
+    label = next((str(view[name]) for name in TOLD_BY if view.get(name)), f"{words_of(aggregate.label)} {short_id(id)}")
+    about = next((one["name"] for name in OF if isinstance(one := view.get(name), Mapping) and one.get("name")), None)
+    return f"{label} of {about}" if about else label
 
 
 def label_with_state(name: str, axis: str, item: Mapping[str, object]) -> str:
@@ -287,7 +302,7 @@ async def subject_of(form: FilledForm, queries: PageQueries) -> dict[str, object
         return None
     getting = REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
     view = None if getting is None else await queries.show_found(getting.input, target)  # type: ignore[arg-type]
-    name = (view or {}).get(name_field(aggregate) or "") or target
+    name = (view or {}).get(name_field(aggregate) or "") or thing_label(aggregate, view or {"id": target})
     return {
         "label": aggregate.label,
         "name": name,

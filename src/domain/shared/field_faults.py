@@ -1,4 +1,4 @@
-"""What is wrong with a field, in words that a person understands: the faults that a model finds, by the rule that is broken."""
+"""What is wrong with a field, in words that a person understands, by the rule of its model that is broken."""
 
 import re
 from collections.abc import Callable, Mapping
