@@ -11,6 +11,7 @@ import psycopg
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from baton import __version__
 from baton.application import boot_guards
 from baton.application.settings import Settings
 from baton.application.telemetry import configure_logging, protect_streams
@@ -57,13 +58,14 @@ def required_database(settings: Settings) -> str:
     return settings.database_url
 
 
-def prepare_process(*, stdio: bool = False, data_dir: Path | None = None) -> Settings:
-    """Return the settings of this process once its database is ready for it, or exit with what is in the way."""
+def prepare_process(process: str, *, stdio: bool = False, data_dir: Path | None = None) -> Settings:
+    """Return the settings of a process of this kind once its database is ready for it, or exit with what is in the way."""
     settings = load_settings(stdio=stdio)
     if data_dir is not None:
         settings = with_stack_servers(settings, data_dir)
     protect_streams(stdout=not stdio)
-    configure_logging(settings.log_level)
+    build = __version__ if settings.worker_build_id is None else f"{__version__}+{settings.worker_build_id}"
+    configure_logging(settings.log_level, process, build)
     url = required_database(settings)
     prepare_database(settings)
     if settings.production:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from importlib import import_module
 from typing import Any
 
 from baton.client.refusals import ClientError
@@ -44,7 +45,7 @@ def value_text(value: object) -> str:
 def data_frame(rows: Iterable[Any]) -> Any:
     """Return answers as a data frame of pandas, a row for each."""
     try:
-        import pandas
+        pandas: Any = import_module("pandas")
     except ImportError:
         raise ClientError("pandas is not installed here; install it (pip install pandas), or use to_dict().") from None
     return pandas.DataFrame([row.to_dict() for row in rows])

@@ -181,7 +181,7 @@ class CommandForms:
         typed: Mapping[str, str],
         *,
         errors: Mapping[str, Sequence[str]] | None = None,
-        problem: Mapping[str, object] | None = None,
+        problem: Mapping[str, Any] | None = None,
         would: Sequence[Mapping[str, str]] | None = None,
         status: int = 200,
     ) -> Response:
@@ -203,7 +203,7 @@ class CommandForms:
             else await queries.show(GetHolders, command_name=operation.command_name),
             "proposed": queries.proposes(operation),
             "problem": problem,
-            "is_marked": bool(errors) and sum(map(len, errors.values())) >= len((problem or {}).get("errors") or ("",)),
+            "is_marked": bool(errors) and all(is_placed(one, errors or {}) for one in (problem or {}).get("errors") or ()),
             "would": would,
             "zone": console.zone.key,
         }
@@ -212,6 +212,11 @@ class CommandForms:
             return html_response(html, status)
         shell = await console.shell(request, session, None, title=words_of(operation.name))
         return html_response(console.templates.render("form_page.html", {**shell, **context}), status)
+
+
+def is_placed(fault: Mapping[str, object], errors: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether what is wrong stands beside a field."""
+    return any(fault["msg"] in texts for texts in errors.values())
 
 
 def carried_fields(operation: Operation) -> tuple[str, ...]:
