@@ -120,6 +120,7 @@ class HoldersView(Value):
 class GetHolders(Query[HoldersView]):
     """Who may give a command, by names alone; everybody who is signed in may ask."""
 
+    personal: ClassVar[bool] = True
     command_name: CommandName
 
     def answer(self, call: Call) -> Reads[HoldersView]:
