@@ -103,6 +103,7 @@ def create_app(
                 yield
 
     limits = settings.max_request_body_size_bytes, service.stopping
+    logged = settings.requests_logged
     operations = OperationRoutes(authentication, *limits)
     operations.add("POST", "/mcp", mcp, "mcp")
     special: dict[type[Any], Endpoint] = {
@@ -113,7 +114,7 @@ def create_app(
         endpoint = special.get(operation.input) or OperationEndpoint(operation, service)
         helpful = HelpfulEndpoint(endpoint, operation, service)
         operations.add(operation.method, operation.path, helpful, operation.name, operation.context)
-    app = make_application(operations, authentication, *limits, lifespan)
+    app = make_application(operations, authentication, *limits, lifespan, logged=logged)
     app.router.routes += [*service_routes(host, authentication).routes, *documentation_routes(settings).routes]
     if add_console is not None:
         parts = ApiParts(host, operations, authentication, streams)

@@ -208,8 +208,10 @@ def make_application(
     max_body: int,
     stopping: asyncio.Event,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
+    *,
+    logged: bool = False,
 ) -> FastAPI:
-    """Return a FastAPI application that mounts the tree of operations, inside the edge."""
+    """Return a FastAPI application that mounts the tree of operations, inside the edge, which may log each request."""
 
     async def refuse_unrouted(request: Any, error: Exception) -> NoReturn:
         """Raise the refusal of a path, or of a method, that no route has."""
@@ -228,7 +230,7 @@ def make_application(
         exception_handlers={HTTPException: refuse_unrouted},
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    app.add_middleware(Edge, authentication=authentication, max_body=max_body, stopping=stopping)
+    app.add_middleware(Edge, authentication=authentication, max_body=max_body, stopping=stopping, logged=logged)
     app.router.routes.append(operations)
     return app
 
@@ -258,8 +260,11 @@ class EndpointResponse(fastapi.Response):
 class Edge:
     """The middleware around every route: correlation id, checks of origin and size, refusals, compression and counts."""
 
-    def __init__(self, app: Any, authentication: Authentication, max_body: int, stopping: asyncio.Event) -> None:
+    def __init__(
+        self, app: Any, authentication: Authentication, max_body: int, stopping: asyncio.Event, *, logged: bool = False
+    ) -> None:
         self._app = app
+        self._logged = logged
         self._authentication = authentication
         self._max_body = max_body
         self._stopping = stopping
@@ -269,7 +274,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         correlation_id = scope["correlation_id"] = correlation_of(scope)
-        answer = OutgoingResponse(scope, send, self._stopping)
+        answer = OutgoingResponse(scope, send, self._stopping, logged=self._logged)
         try:
             if self._stopping.is_set():
                 raise stopping_error()
@@ -303,8 +308,9 @@ class Edge:
 class OutgoingResponse:
     """The answer to a request on its way out: its head waits for the first part of its body, and is completed by it."""
 
-    def __init__(self, scope: Scope, send: Send, stopping: asyncio.Event) -> None:
+    def __init__(self, scope: Scope, send: Send, stopping: asyncio.Event, *, logged: bool) -> None:
         self._scope = scope
+        self._logged = logged
         self._send = send
         self._stopping = stopping
         self._started = time.perf_counter()
@@ -325,11 +331,20 @@ class OutgoingResponse:
                 headers.append((b"connection", b"close"))
             route = self._scope.get("route")
             name = self._scope.get("operation") or ("unrouted" if route is None else route.name)
-            observe(name, status, time.perf_counter() - self._started)
+            seconds = time.perf_counter() - self._started
+            observe(name, status, seconds)
+            if self._logged:
+                self._log(name, status, seconds)
             self.has_begun = True
             await self._send({"type": "http.response.start", "status": status, "headers": headers})
             message = {**message, "body": body}
         await self._send(message)
+
+    def _log(self, operation: str, status: int, seconds: float) -> None:
+        """Write the line of a request. Nothing personal is in it: neither who asked, nor the address, nor what was sent."""
+        asked = {"operation": operation, "method": self._scope["method"], "status": status}
+        correlation_id = str(self._scope["correlation_id"])
+        log.info("request", **asked, milliseconds=round(seconds * 1000, 1), correlation_id=correlation_id)
 
     async def _complete(self, status: int, headers: Headers, body: bytes) -> tuple[Headers, bytes]:
         """Return the headers and the body of a whole answer, compressed where that is worth it."""

@@ -7,12 +7,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
+from baton.domain.shared.field_faults import fault_text
 from baton.domain.shared.refusals import NextCall, Refusal, Unavailable, Unprocessable
 from baton.domain.shared.text import UNSTORABLE
 
 PROBLEM = b"application/problem+json"
-UNQUOTED = {"union_tag_invalid": "Input should be of one of the kinds listed for it"}
-"""Texts in place of those messages that quote what was sent."""
 NO_ID = frozenset({"uuid_parsing", "uuid_type"})
 """The faults of what is no id; it may be a name."""
 MAX_FAULTS = 3  # the faults that one sentence names
@@ -86,9 +85,8 @@ class RequestValidationError(Unprocessable):
     @classmethod
     def of(cls, error: ValidationError, place: str) -> "RequestValidationError":
         """Return the validation failures of a model, without the values that were sent."""
-        details = error.errors(include_url=False, include_context=False)
-        messages = [(detail, UNQUOTED.get(detail["type"], detail["msg"])) for detail in details]
-        faults = [{"loc": [place, *detail["loc"]], "msg": msg, "type": detail["type"]} for detail, msg in messages]
+        details = error.errors(include_url=False)
+        faults = [{"loc": [place, *one["loc"]], "msg": fault_text(one), "type": one["type"]} for one in details]
         return cls(
             faults, [(field_of(one["loc"]), one["input"]) for one in details if may_be_name(one["type"], one["input"])]
         )

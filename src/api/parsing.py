@@ -44,7 +44,7 @@ def from_json(model: type[M], body: bytes, place: str = "body", path: Mapping[st
 def with_path_fields(content: object, path: Mapping[str, str]) -> dict[str, object]:
     """Return the members of a body and the fields of the path; raise where the body names one of those."""
     if not isinstance(content, dict):
-        raise RequestValidationError.at("body", msg="Input should be an object", type="model_type")
+        raise RequestValidationError.at("body", msg="An object is expected", type="model_type")
     for name in path:
         if name in content:
             raise RequestValidationError.at("body", name, msg="This field is given by the path", type="extra_forbidden")
@@ -77,7 +77,7 @@ def from_query(model: type[M], query: bytes, path: dict[str, str]) -> M:
 def refuse_internal(operation: Operation, request: BaseModel, place: str = "body") -> None:
     """Raise for fields that only the service itself may set, as for unknown ones."""
     for name in sorted(operation.internal & request.model_fields_set):
-        raise RequestValidationError.at(place, name, msg="Extra inputs are not permitted", type="extra_forbidden")
+        raise RequestValidationError.at(place, name, msg="There is no such field", type="extra_forbidden")
 
 
 def uuid_from(text: Any, *place: str) -> UUID:
@@ -85,9 +85,7 @@ def uuid_from(text: Any, *place: str) -> UUID:
     try:
         return UUID(text)
     except (ValueError, TypeError, AttributeError):
-        raise RequestValidationError.at(
-            *place, msg="Input should be a valid UUID", type="uuid_parsing", given=text
-        ) from None
+        raise RequestValidationError.at(*place, msg="An id is expected", type="uuid_parsing", given=text) from None
 
 
 def idempotency_key(key: object, *place: str) -> str:

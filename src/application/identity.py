@@ -88,8 +88,8 @@ class InvalidTokenError(Refusal):
 
     status = 401
 
-    def __init__(self, fault: TokenFault) -> None:
-        super().__init__(SENTENCES[fault], reason=fault.value)
+    def __init__(self, fault: TokenFault, detail: str | None = None) -> None:
+        super().__init__(detail or SENTENCES[fault], reason=fault.value)
 
 
 class ProviderUnavailable(Unavailable):
@@ -173,6 +173,7 @@ class IdentityProvider(BaseModel):
     require_access_token_type: bool = True
     principal_kind: ActorKind = ActorKind.HUMAN
     public_client_id: TokenText | None = None  # as which client people sign in, where they can
+    sign_in_scope: TokenText | None = None  # what the console asks for, where the audience as `resource` is not understood
     introspection_cache_ttl_seconds: Annotated[float, Field(ge=1, le=86400)] = 30
     allow_insecure_jwks_url: bool = False
     allow_insecure_introspection_url: bool = False

@@ -32,7 +32,15 @@ SYSTEM_SURFACES = {
         name="System MCP streamable HTTP", kind=surface.SurfaceKind.MCP_STREAMABLE_HTTP
     ),
 }
-BOOTSTRAP_COMMANDS = frozenset({"DefinePolicy", "RegisterActor", "RevokePolicyGrant"})
+BOOTSTRAP_COMMANDS = frozenset(
+    (
+        *("RegisterActor", "BindActorSubject", "DefineGroup", "AddGroupMember"),
+        *("DefinePolicy", "ExtendPolicy", "RevokePolicyGrant"),
+        *("ListActors", "GetActor", "ListAgents", "ListGroups", "GetGroup", "ListPolicies", "GetPolicy"),
+        *("ListSurfaces", "ListConduits", "ListFacilities"),
+    )
+)
+"""What the first administrator needs to apply a file of groups and policies, by names, and to list people in the groups."""
 MONITORS = {
     "SupplyMonitor": frozenset({"ObserveSupplyStatus", "RegisterSupply", "GetSupply", "ListSupplies"}),
     "EnclosureMonitor": frozenset({"ObserveEnclosureStatus", "RegisterEnclosure", "GetEnclosure", "ListEnclosures"}),

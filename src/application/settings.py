@@ -321,6 +321,8 @@ class Settings(BaseSettings):
     """Database connections of one process."""
     log_level: Annotated[LogLevel, BeforeValidator(lambda level: str(level).strip().upper())] = LogLevel.INFO
     """The least severe log lines written."""
+    access_log: bool | None = None
+    """Write a log line for each request: operation, status, duration; unset, it is written in the production tier."""
     trace_exporter: TraceExporter = TraceExporter.NONE
     """Where traces go: `console` writes spans to standard error, `otlp` sends them where OTEL_EXPORTER_OTLP_* says."""
 
@@ -335,6 +337,11 @@ class Settings(BaseSettings):
         own = self.landing_page_template
         assets = {} if own is None else {LandingKind.ASSETS.value: own.replace("{asset_id}", "{id}")}
         return {**assets, **{kind.value: template for kind, template in self.landing_page_templates.items()}}
+
+    @property
+    def requests_logged(self) -> bool:
+        """Whether each request is a line of the log."""
+        return self.production if self.access_log is None else self.access_log
 
     @property
     def unowned_signals_allowed(self) -> bool:

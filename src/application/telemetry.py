@@ -22,11 +22,16 @@ CHUNK = select.PIPE_BUF  # bytes that a pipe takes whole once it says that it ta
 READER_WAIT_MILLISECONDS = 100  # how long a reader may delay the process, once; then lines are dropped until it reads again
 
 
-def configure_logging(level: str) -> None:
-    """Write one JSON line for each log entry, to the present standard error."""
+def configure_logging(level: str, process: str, build: str) -> None:
+    """Write one JSON line for each log entry, with this kind of process and its build, to the present standard error."""
+
+    def add_process(logger: object, method: str, entry: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        return {**entry, "process": process, "pid": os.getpid(), "build": build}
+
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            add_process,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.JSONRenderer(),

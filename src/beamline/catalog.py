@@ -1,4 +1,5 @@
-"""The starter catalog of an imaging beamline, `catalog.yaml`: an operator may load it; what is there already stays."""
+"""The files that are shipped for a beginning: `catalog.yaml`, the starter catalog of an imaging beamline, which leaves what
+is there already; and `roles.yaml`, groups and policies for a site to take over."""
 
 from dataclasses import replace
 from functools import cache
@@ -13,7 +14,17 @@ from baton.client import Baton
 @cache
 def starter_catalog() -> LoadedFile:
     """Return the catalog as it is shipped."""
-    return read_text(Source("catalog.yaml", files(__package__).joinpath("catalog.yaml").read_text()))
+    return shipped_file("catalog.yaml")
+
+
+def starter_roles() -> LoadedFile:
+    """Return the groups and policies as they are shipped."""
+    return shipped_file("roles.yaml")
+
+
+def shipped_file(name: str) -> LoadedFile:
+    """Return a file of this package."""
+    return read_text(Source(name, files(__package__).joinpath(name).read_text()))
 
 
 def load_catalog(client: Baton) -> int:

@@ -4,7 +4,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +25,7 @@ from ruamel.yaml.events import (
 )
 
 from baton.beamline.file import BeamlineFile
+from baton.domain.shared.field_faults import fault_text
 
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
 MOST_VALUES = 5_000_000  # values of a file, counted again wherever an alias repeats them
@@ -118,19 +119,15 @@ def read_text(source: Source) -> LoadedFile:
     try:
         content = BeamlineFile.model_validate(data)
     except ValidationError as error:
-        faults = {fault_of(source, data, one["loc"], one["msg"]): None for one in error.errors(include_url=False)}
+        faults = {fault_of(source, data, one): None for one in error.errors(include_url=False)}
         raise BeamlineFileError(list(faults)) from None
     return LoadedFile(source, with_facility(content))
 
 
-def fault_of(source: Source, data: Any, location: Sequence[str | int], message: str) -> str:
+def fault_of(source: Source, data: Any, fault: Mapping[str, Any]) -> str:
     """Return what is wrong with a value, with its place and the path to it."""
-    path = known_path(data, location)
-    field = location[-1] if location and location[-1] not in path[-1:] and isinstance(location[-1], str) else None
-    what = ".".join(map(str, path)) or "the file"
-    missing = f" {field}:" if field and message.startswith(("Field required", "Extra inputs")) else ""
-    said = "There is no such field" if message.startswith("Extra inputs") else message
-    return f"{source.place(path)}: {what}:{missing} {said}."
+    path = known_path(data, fault["loc"])
+    return f"{source.place(path)}: {'.'.join(map(str, path)) or 'the file'}: {fault_text(fault)}."
 
 
 def known_path(data: Any, location: Sequence[str | int]) -> ValuePath:

@@ -117,7 +117,7 @@ def api(
     """Serve REST and MCP on outside servers (DATABASE_URL, TEMPORAL_ADDRESS)."""
     from baton.cli.startup import prepare_process
 
-    settings = prepare_process()
+    settings = prepare_process("api")
     from baton.cli.api_server import serve_api
 
     serve_api(settings, host, port, descriptor, any_host=insecure_any_host)
@@ -128,7 +128,7 @@ def worker() -> None:
     """Monitor the plant and run the workflows; any number may run, one monitors."""
     from baton.cli.startup import prepare_process
 
-    settings = prepare_process()
+    settings = prepare_process("worker")
     from baton.cli.worker import run_worker
 
     run_worker(settings)
@@ -139,7 +139,7 @@ def projector() -> None:
     """Keep the projections; any number may run, one leads."""
     from baton.cli.startup import prepare_process
 
-    settings = prepare_process()
+    settings = prepare_process("projector")
     from baton.cli.projector import run_projector
 
     run_projector(settings)
@@ -150,7 +150,7 @@ def mcp(data_dir: DataDir = Path(".baton")) -> None:
     """Serve MCP over standard input and output, on outside servers or beside the stack of the data directory."""
     from baton.cli.startup import prepare_process
 
-    settings = prepare_process(stdio=True, data_dir=data_dir)
+    settings = prepare_process("mcp", stdio=True, data_dir=data_dir)
     from baton.cli.api_server import run_mcp
 
     run_mcp(settings)

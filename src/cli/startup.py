@@ -11,12 +11,14 @@ import psycopg
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from baton import __version__
 from baton.application import boot_guards
 from baton.application.settings import Settings
 from baton.application.telemetry import configure_logging, protect_streams
 from baton.cli.embedded.process import wait_until
 from baton.cli.messages import refuse
 from baton.cli.stack_note import stack_address
+from baton.domain.shared.field_faults import fault_text
 
 DATABASE_FAULT = "The database cannot be used"
 STOP_SECONDS = 18  # what is in progress has 5 seconds to end, and what it started twice as many to be halted
@@ -42,10 +44,10 @@ def settings_faults(error: SettingsError | ValidationError) -> list[str]:
         field = re.search(r'field "(\w+)"', str(error))
         return [f"{field[1].upper() if field else 'A setting'} is no valid JSON; correct it or unset it."]
     sentences = []
-    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+    for fault in error.errors(include_url=False):
         variable, *inside = fault["loc"]
         name = str(variable).upper() + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in inside)
-        sentences.append(f"{name} cannot be used: {fault['msg'].removeprefix('Value error, ').rstrip('.')}; correct it.")
+        sentences.append(f"{name} cannot be used: {fault_text(fault)}; correct it.")
     return sentences
 
 
@@ -56,13 +58,14 @@ def required_database(settings: Settings) -> str:
     return settings.database_url
 
 
-def prepare_process(*, stdio: bool = False, data_dir: Path | None = None) -> Settings:
-    """Return the settings of this process once its database is ready for it, or exit with what is in the way."""
+def prepare_process(process: str, *, stdio: bool = False, data_dir: Path | None = None) -> Settings:
+    """Return the settings of a process of this kind once its database is ready for it, or exit with what is in the way."""
     settings = load_settings(stdio=stdio)
     if data_dir is not None:
         settings = with_stack_servers(settings, data_dir)
     protect_streams(stdout=not stdio)
-    configure_logging(settings.log_level)
+    build = __version__ if settings.worker_build_id is None else f"{__version__}+{settings.worker_build_id}"
+    configure_logging(settings.log_level, process, build)
     url = required_database(settings)
     prepare_database(settings)
     if settings.production:

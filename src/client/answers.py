@@ -10,6 +10,7 @@ from typing import Any, ClassVar, SupportsFloat, SupportsIndex
 from uuid import UUID
 
 from baton.client.index import FORMS, FormEntry, Kind
+from baton.client.notebook import data_frame, html_of
 
 SCALARS: dict[str, Callable[[Any], Any]] = {"uuid": UUID, "datetime": datetime.fromisoformat, "date": date.fromisoformat}
 CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {"tuple": tuple, "list": list, "set": frozenset}
@@ -36,6 +37,14 @@ class ServiceAnswer:
 
     def __hash__(self) -> int:
         return hash((type(self), *(getattr(self, name) for name in self._form.fields)))
+
+    def _repr_html_(self) -> str:
+        return html_of(vars(self))
+
+    def to_pandas(self) -> Any:
+        """Return the answer as a data frame of pandas: a row for each item of a page, else one row."""
+        items = getattr(self, "items", None)
+        return data_frame(items if isinstance(items, list | tuple) else [self])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON data, under the names that the service writes."""

@@ -2,8 +2,10 @@
 its own writes. An exchange is a generator that yields requests and pauses, so that both kinds of client share every line."""
 
 import random
-from collections.abc import Callable, Generator, Iterable, Mapping
+import re
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from time import monotonic
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -15,6 +17,7 @@ from baton.client.requests import POSITION, RETRY_AFTER, HttpRequest, HttpRespon
 GIVE_UP_SECONDS = 30.0  # how long a service that is away, or asks for patience, is asked again
 FIRST_CONTACT_SECONDS = 2.0  # the same where it has never answered this client
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 3.0
+ASSET, PATH_SEPARATOR = "Asset", re.compile(r"(?<!\\)/")  # a slash within a name is written \/
 CLAIM_LOST = "IdempotencyClaimLostError"  # the first try of this very call is still being worked on
 T = TypeVar("T")
 
@@ -106,15 +109,38 @@ class ClientSession:
             aggregate = AGGREGATES[kind]
             listing = list_operation(aggregate)
             rows = yield from self.rows(listing, {"name": name})
+            if not rows and kind == ASSET:
+                rows = yield from self.assets_at(listing, [part.replace("\\/", "/") for part in PATH_SEPARATOR.split(name)])
             if not rows:
-                like = yield from self.call(listing, {"limit": 5, "q": name[:100]})
-                known_names = [getattr(row, aggregate.name_field or "") for row in like.items]
-                raise UnknownNameError(aggregate.label, name, known_names)
+                raise UnknownNameError(aggregate.label, name, (yield from self.names_like(aggregate, listing, name)))
             if len(rows) > 1:
                 candidates = {str(getattr(row, aggregate.id_name)): describe_row(row, aggregate) for row in rows}
                 raise AmbiguousNameError(aggregate.label, name, candidates)
             self.names[known] = getattr(rows[0], aggregate.id_name)
         return self.names[known]
+
+    def assets_at(self, listing: OperationEntry, parts: Sequence[str]) -> CallScript[list[Any]]:
+        """Return the assets at a path, which may begin anywhere: `First beamline/Camera`."""
+        if len(parts) < 2 or not all(parts):
+            return []
+        rows: list[Any] = yield from self.rows(listing, {"name": parts[-1]})
+        above: list[Any] = []
+        if rows:
+            whole = (
+                yield from self.rows(listing, {"name": parts[0]}) if len(parts) == 2 else self.assets_at(listing, parts[:-1])
+            )
+            above = [row.asset_id for row in whole]
+        return [row for row in rows if row.parent_id in above]
+
+    def names_like(self, aggregate: AggregateEntry, listing: OperationEntry, name: str) -> CallScript[list[str]]:
+        """Return the names of things that hold this text or, where there are none, are spelt like it."""
+        holding = yield from self.call(listing, {"limit": 5, "q": name[:100]})
+        if holding.items:
+            return [getattr(row, aggregate.name_field or "") for row in holding.items]
+        newest = yield from self.call(listing, {"limit": 100, "order": "desc"})
+        known = {getattr(row, aggregate.name_field or "").casefold(): row for row in newest.items}
+        like = get_close_matches(name.rpartition("/")[2].casefold() or name.casefold(), known, n=3)
+        return [getattr(known[one], aggregate.name_field or "") for one in like]
 
     def rows(self, operation: OperationEntry, filters: Mapping[str, Any]) -> CallScript[list[Any]]:
         """Return the items of a list, all pages of it."""

@@ -1,11 +1,11 @@
 """Every operation as a method of a client, every kind of thing as its collection; `operations.pyi`, made from the
 declarations when the package is built, has their types."""
 
-from functools import partial
 from typing import Any
 
 from baton.client.answers import AnsweredDocument, ServiceAnswer, form_class
 from baton.client.index import AGGREGATES, FORMS, OPERATIONS, OperationEntry, collections
+from baton.client.operation_call import OperationCall
 from baton.client.things import KINDS, Collection, Thing
 
 __all__ = ["AnsweredDocument", "ServiceAnswer"]
@@ -16,10 +16,13 @@ class Operations:
 
     def __getattr__(self, name: str) -> Any:
         if (operation := OPERATIONS.get(name)) is not None and not operation.streams:
-            return partial(self.call_method, operation)
+            return OperationCall(self, operation)
         if (kind := collections().get(name)) is not None:
             return Collection(self, AGGREGATES[kind])
         raise AttributeError(f"There is no operation or collection {name}; `baton where` and the reference list them.")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name for name in OPERATIONS if not OPERATIONS[name].streams), *collections()]
 
     def call_method(
         self,

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -11,6 +10,8 @@ from baton.client import launching
 from baton.client.exchanges import CallScript, list_operation
 from baton.client.index import AGGREGATES, OPERATIONS, AggregateEntry
 from baton.client.launching import Reference
+from baton.client.notebook import data_frame, html_of
+from baton.client.operation_call import OperationCall
 from baton.client.refusals import ClientError
 from baton.client.watched_work import WatchedConduct, WatchedRunConduct
 from baton.client.watching import Watching, conduct_frames, run_frames
@@ -51,7 +52,17 @@ class Collection:
             raise AttributeError(
                 f"There is no {verb} for every {self.aggregate.label}; there is {', '.join(sorted(makers))}."
             )
-        return partial(self.client.call_method, OPERATIONS[makers[verb]])
+        return OperationCall(self.client, OPERATIONS[makers[verb]])
+
+    def __dir__(self) -> "Sequence[str]":
+        return [*super().__dir__(), *self.aggregate.makers]
+
+    def to_pandas(self, **filters: object) -> Any:
+        """Return the things that these filters let through as a data frame of pandas."""
+        return self.client.carry_out(self._data_frame(filters))
+
+    def _data_frame(self, filters: Mapping[str, object]) -> CallScript[Any]:
+        return data_frame((yield from self.client.session.rows(list_operation(self.aggregate), filters)))
 
 
 @dataclass(frozen=True)
@@ -81,10 +92,18 @@ class Thing:
     def __getattr__(self, name: str) -> Any:
         verbs = self.aggregate.verbs
         if name in verbs:
-            return partial(self.client.call_method, OPERATIONS[verbs[name]], self.reference)
+            return OperationCall(self.client, OPERATIONS[verbs[name]], self.reference)
         if self.row is not None and hasattr(self.row, name):
             return getattr(self.row, name)
         raise AttributeError(f"A {self.aggregate.label} has no verb {name}; it has {', '.join(sorted(verbs))}.")
+
+    def __dir__(self) -> Sequence[str]:
+        return [*super().__dir__(), *self.aggregate.verbs, *(vars(self.row) if self.row is not None else ())]
+
+    def _repr_html_(self) -> str:
+        return html_of(
+            {"kind": self.aggregate.label, **(vars(self.row) if self.row is not None else {"named": self.reference})}
+        )
 
 
 class PlanThing(Thing):

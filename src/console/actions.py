@@ -17,7 +17,7 @@ from baton.api.http import Request, Response
 from baton.api.parsing import refuse_nul
 from baton.api.schemas import input_schema
 from baton.client.refusals import ClientError, ProposedError
-from baton.console.display import href_of, words_of
+from baton.console.display import href_of, short_id, words_of
 from baton.console.forms import (
     CONTROLS,
     FLAG,
@@ -40,11 +40,13 @@ from baton.console.units import load_units
 from baton.console.verbs import verb_label
 from baton.domain.conduct.run_conduct import ConductRun, GetRunConduct
 from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import Aggregate
 from baton.domain.procedure.procedure import DEFINED
 from baton.domain.registry import Operation
 from baton.domain.shared.naming import name_field
 from baton.domain.trust.proposal import ApproveProposal, Proposal
 from baton.domain.views.hold_everything import HoldEverything
+from baton.domain.views.my_access import GetHolders
 
 KEY, BACK, CHECK = "_key", "back", "_check"
 OWN_PATH = re.compile(r"/console(?:[/?][!-\[\]-~]*)?")  # visible characters alone: it stands in headers
@@ -53,6 +55,8 @@ SHOWN = "digest"  # what the approver of a proposal was shown
 LOOKED_AT = (SHOWN, "confirmed_digest")  # the fields that say what somebody was shown who approves or confirms
 LISTS_PHASES = ("phases", "procedure_ids")  # the fields of conduct_run of which one is given
 LOOK_FIRST = "What is approved is what you saw: open the proposal, and approve it there."
+TOLD_BY, OF = ("choice", "uri", "quantity"), ("dataset", "asset", "subject")
+"""The fields by which people tell things apart that have no name, and what such things are of."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,7 @@ class CommandForms:
         typed: Mapping[str, str],
         *,
         errors: Mapping[str, Sequence[str]] | None = None,
-        problem: Mapping[str, object] | None = None,
+        problem: Mapping[str, Any] | None = None,
         would: Sequence[Mapping[str, str]] | None = None,
         status: int = 200,
     ) -> Response:
@@ -194,10 +198,12 @@ class CommandForms:
             "hidden": {name: typed[name] for name in carried_fields(operation) if name in typed},
             "key": typed.get(KEY) or uuid4().hex,
             "back": safe_path(typed.get(BACK)) or referring_page(request),
-            "may": queries.may(operation),
+            "holders": None
+            if queries.may(operation)
+            else await queries.show(GetHolders, command_name=operation.command_name),
             "proposed": queries.proposes(operation),
             "problem": problem,
-            "unplaced": None if problem and errors and problem.get("errors") else problem,
+            "is_marked": bool(errors) and all(is_placed(one, errors or {}) for one in (problem or {}).get("errors") or ()),
             "would": would,
             "zone": console.zone.key,
         }
@@ -206,6 +212,11 @@ class CommandForms:
             return html_response(html, status)
         shell = await console.shell(request, session, None, title=words_of(operation.name))
         return html_response(console.templates.render("form_page.html", {**shell, **context}), status)
+
+
+def is_placed(fault: Mapping[str, object], errors: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether what is wrong stands beside a field."""
+    return any(fault["msg"] in texts for texts in errors.values())
 
 
 def carried_fields(operation: Operation) -> tuple[str, ...]:
@@ -224,7 +235,7 @@ def command_of(request: Request) -> Operation:
     """Return the command that an address names."""
     operation = REGISTRY.operations.get(request.path["operation"])
     if operation is None or operation.kind != "command":
-        raise RouteNotFoundError("No command has this name; /console/records leads to every thing and its verbs.")
+        raise RouteNotFoundError("No command has this name; /console/records leads to every thing and its actions.")
     return operation
 
 
@@ -266,8 +277,20 @@ async def options_of(aggregate_name: str, queries: PageQueries) -> tuple[Option,
     if listing is None or not queries.may(listing):
         return ()
     page = await queries.show(listing.input, limit=MOST_OPTIONS, order="desc")  # type: ignore[arg-type]
-    named = ((item[aggregate.id_name], item.get(column or "") or item[aggregate.id_name], item) for item in page["items"])
+    named = (
+        (item[aggregate.id_name], item.get(column or "") or thing_label(aggregate, item), item) for item in page["items"]
+    )
     return tuple(Option(str(id), label_with_state(str(name), aggregate.axis, item)) for id, name, item in named)
+
+
+def thing_label(aggregate: Aggregate, view: Mapping[str, object]) -> str:
+    """Return what people know a thing without a name by: the command, choice, address or value of it, else its short id."""
+    if command := view.get("command_name"):
+        return words_of(command)
+    id = str(view.get(aggregate.id_name) or view.get("id"))
+    label = next((str(view[name]) for name in TOLD_BY if view.get(name)), f"{words_of(aggregate.label)} {short_id(id)}")
+    about = next((one["name"] for name in OF if isinstance(one := view.get(name), Mapping) and one.get("name")), None)
+    return f"{label} of {about}" if about else label
 
 
 def label_with_state(name: str, axis: str, item: Mapping[str, object]) -> str:
@@ -284,7 +307,7 @@ async def subject_of(form: FilledForm, queries: PageQueries) -> dict[str, object
         return None
     getting = REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
     view = None if getting is None else await queries.show_found(getting.input, target)  # type: ignore[arg-type]
-    name = (view or {}).get(name_field(aggregate) or "") or target
+    name = (view or {}).get(name_field(aggregate) or "") or thing_label(aggregate, view or {"id": target})
     return {
         "label": aggregate.label,
         "name": name,

@@ -109,8 +109,8 @@ def with_state(button: VerbButton, view: Mapping[str, object], conduct: Mapping[
 
 def fill_in(button: VerbButton, view: Shown, **fields: Any) -> VerbButton:
     """Return a button whose form is filled in, and that the state of the conduct allows."""
-    permitted = button.why_not if button.why_not is not None and button.why_not.startswith("You may not") else None
-    return replace(button, href=form_href(button.operation, view["procedure_id"], **fields), why_not=permitted)
+    why_not = button.why_not if button.lacks_permission else None
+    return replace(button, href=form_href(button.operation, view["procedure_id"], **fields), why_not=why_not)
 
 
 def kept_design(conduct: Shown) -> dict[str, Any]:

@@ -52,10 +52,24 @@ def shown_status(view: Mapping[str, object]) -> Any:
     return "Lost" if view.get("lost") and view["status"] == "Running" else view["status"]
 
 
+PLAIN_WORDS = {
+    "distribution": "copy",
+    "distributions": "copies",
+    "attestation": "check",
+    "attestations": "checks",
+    "attest": "check",
+    "subject": "sample",
+    "subjects": "samples",
+}
+"""The words of pages for words of the record."""
+
+
 def words_of(name: object) -> str:
-    """Return a name of the code as words: `NotPermitted` -> `Not permitted`, `hold_run` -> `Hold run`."""
+    """Return a name of the code in words of the pages: `hold_run` -> `Hold run`, `mount_subject` -> `Mount sample`."""
     text = WORD.sub(" ", str(getattr(name, "value", name))).strip()
     rest = [part if part.isupper() and len(part) > 1 else part.lower() for part in text.split(" ")]
+    if "actor" not in rest:  # whose subject is that of a token
+        rest = [PLAIN_WORDS.get(part, part) for part in rest]
     return " ".join(rest)[:1].upper() + " ".join(rest)[1:]
 
 

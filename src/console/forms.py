@@ -295,6 +295,8 @@ def options_in(schema: Schema) -> tuple[Option, ...]:
 def label_of(name: str) -> str:
     """Return the label of a field."""
     stem = name.removesuffix("_ids") + "s" if name.endswith("_ids") else name.removesuffix("_id")
+    if name == "subject":  # of a token: samples are `subject_id`
+        return "Subject"
     return f"{int(name) + 1}." if name.isdigit() else words_of(stem)
 
 

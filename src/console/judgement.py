@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from baton.console.display import href_of, is_uuid, short_id, words_of
 from baton.console.page_queries import PageQueries, Shown
-from baton.console.verbs import form_href
+from baton.console.verbs import form_href, holders_href
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.naming import name_field
 
@@ -104,7 +104,7 @@ def missing_grants(needed: Iterable[str], queries: PageQueries) -> ClosedGate | 
 
 def grant_remedies(names: Iterable[str]) -> tuple[Remedy, ...]:
     """Return links to those who hold permissions."""
-    return tuple(Remedy(f"Who holds {name}", f"/console/people?command={name}") for name in names)
+    return tuple(Remedy(f"Who holds {name}", holders_href(name)) for name in names)
 
 
 async def closed_gate(verdict: Shown, queries: PageQueries) -> ClosedGate:
@@ -128,6 +128,8 @@ async def remedies_on(gate: str, kind: str, id: str, queries: PageQueries) -> li
     verb = REGISTRY.operations.get(OPENED_BY.get(gate, ""))
     if verb is not None and queries.may(verb):
         found.append(Remedy(f"{words_of(verb.name)}…", form_href(verb, id)))
+    elif verb is not None:
+        found.append(Remedy(f"Who can {words_of(verb.name).lower()}", holders_href(verb.command_name)))
     return found
 
 

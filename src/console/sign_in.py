@@ -149,7 +149,7 @@ class SignIn:
             "response_type": "code",
             "client_id": provider.public_client_id or "",
             "redirect_uri": self._return_address(request),
-            "scope": SCOPES,
+            "scope": provider.sign_in_scope or SCOPES,
             "state": pending.state,
             "code_challenge": pending.challenge,
             "code_challenge_method": "S256",
@@ -212,8 +212,8 @@ def next_of(typed: dict[str, str]) -> str:
 
 
 def resource_of(provider: IdentityProvider) -> dict[str, str]:
-    """Return what a provider is told the token is for (RFC 8707)."""
-    audience = provider.audiences.get(SYSTEM_HTTP)
+    """Return what a provider is told the token is for (RFC 8707), unless a scope of its own says so."""
+    audience = None if provider.sign_in_scope else provider.audiences.get(SYSTEM_HTTP)
     return {} if audience is None else {"resource": audience}
 
 

@@ -13,6 +13,7 @@ from baton.domain.registry import Operation
 
 HALTING = frozenset({"hold", "stop", "abort"})
 """The first words of verbs that stop something; they are never greyed."""
+NOT_PERMITTED = "You may not:"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class VerbButton:
         return self.operation.name
 
     @property
+    def lacks_permission(self) -> bool:
+        """Whether the person may not give it, so that somebody else is needed."""
+        return (self.why_not or "").startswith(NOT_PERMITTED)
+
+    @property
     def halts(self) -> bool:
         """Whether it stops something."""
         return self.name.partition("_")[0] in HALTING
@@ -54,6 +60,11 @@ def proposal_label(label: str) -> str:
     return f"Propose: {label[:1].lower()}{label[1:]}"
 
 
+def holders_href(command_name: str) -> str:
+    """Return the address of the page that names those who hold a permission."""
+    return f"/console/people?command={command_name}"
+
+
 def form_href(operation: Operation, target: UUID | str | None = None, **fields: Any) -> str:
     """Return the address of the form of a command."""
     given = {} if target is None or operation.target is None else {operation.target: str(target)}
@@ -69,7 +80,7 @@ def verb_button(operation: Operation, queries: PageQueries, state: str | None, t
         label = operation.aggregate.label if operation.aggregate else "thing"
         why_not = f"The {label} is {words_of(state)}; this is possible only from {allowed}."
     elif not queries.may(operation):
-        why_not = f"You may not: it takes the permission {operation.command_name}."
+        why_not = f"{NOT_PERMITTED} it takes the permission {operation.command_name}."
     return VerbButton(operation, verb_label(operation), form_href(operation, target), why_not, queries.proposes(operation))
 
 

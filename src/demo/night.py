@@ -356,11 +356,11 @@ def read_debrief(night: Night) -> None:
 
 def change_sample(night: Night) -> None:
     """See the next scan wait for its sample, mount it, and see the scan begin by itself; then end it for tonight."""
-    scientist, engineer = night.scientist, night.staff.engineer
+    scientist = night.scientist
     night.wait_for_status(lambda: night.item(1).status, "Blocked", "the next scan does not wait for its sample")
     night.say(f"{night.item(1).title} waits: {night.item(1).detail}")
-    engineer.dismount_subject(night.ids.sample_id, reason="measured")
-    engineer.mount_subject(night.ids.next_sample_id, asset_id=STAGE, reason="the next one")
+    scientist.dismount_subject(night.ids.sample_id, reason="measured")
+    scientist.mount_subject(night.ids.next_sample_id, asset_id=STAGE, reason="the next one")
     begun = monotonic()
     run_id = wait_for(lambda: night.item(1).run_id, "the next scan does not begin")
     wait_for(lambda: night.phases_of(run_id), "the next run is not conducted")

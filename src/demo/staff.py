@@ -2,12 +2,16 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib.resources import files
+from io import StringIO
 from time import monotonic, sleep
 from typing import Any, TypeVar
 from uuid import UUID
 
+from baton.beamline.catalog import starter_roles
+from baton.beamline.commands import apply_content
 from baton.client import Baton
 from baton.client.refusals import Refusal
 from baton.demo.identity_provider import MCP, REST, DemoIdentityProvider
@@ -72,11 +76,10 @@ class Staff:
 def register_staff(url: str, provider: DemoIdentityProvider, administrator_id: str) -> Staff:
     administrator = StaffMember(url, ADMINISTRATOR, UUID(administrator_id), provider.token(ADMINISTRATOR))
     office = StaffOffice(url, administrator, provider)
-    office.permit(administrator.id, REST, sets=["access.commands", "trust.commands", "queries"])
-    engineer = office.register_person("Ada Lindqvist", "agent", "caution", "equipment", "recipe", "subject", "supply")
-    safety_officer = office.register_person("Samir Haddad", "safety")
-    scientist = office.register_person("Mira Okafor", "campaign", "data", "operation", "run", "supply")
-    office.permit(scientist.id, REST, commands=["ApproveProposal", "RejectProposal"])
+    office.apply_roles()
+    engineer = office.register_person("Ada Lindqvist", "Engineers")
+    safety_officer = office.register_person("Samir Haddad", "Approvers")
+    scientist = office.register_person("Mira Okafor", "Operators", "Scientists")
     return Staff(engineer, safety_officer, scientist, office.register_agent(engineer, approver=scientist))
 
 
@@ -86,13 +89,22 @@ class StaffOffice:
     administrator: StaffMember
     provider: DemoIdentityProvider
 
-    def register_person(self, name: str, *contexts: str) -> StaffMember:
-        """Register somebody who may query everything, and command in these contexts."""
+    def apply_roles(self) -> None:
+        """Put the groups and policies on record that a site begins with, and the administrator into theirs."""
+        with redirect_stdout(StringIO()) as said:
+            code = apply_content(self.administrator, [starter_roles()])
+        if code:
+            raise StageError(said.getvalue())
+        self.administrator.add_group_member("Administrators", actor_id=self.administrator.id)
+
+    def register_person(self, name: str, *groups: str) -> StaffMember:
+        """Register somebody who belongs to these groups."""
         actor_id = self.administrator.register_actor(name=name).actor_id
         subject = name.split()[0].lower()
-        token = self.bind_subject(actor_id, subject, REST)  # before they may do more than the administrator
+        token = self.bind_subject(actor_id, subject, REST)
+        for group in groups:
+            self.administrator.add_group_member(group, actor_id=actor_id)
         self.provider.people[subject] = name
-        self.permit(actor_id, REST, sets=["queries", *(f"{context}.commands" for context in contexts)])
         return StaffMember(self.url, name, actor_id, token)
 
     def register_agent(self, engineer: StaffMember, approver: StaffMember) -> str:
@@ -100,23 +112,20 @@ class StaffOffice:
         agent_id = engineer.define_agent(**BEAMLINE["agent"]).agent_id
         engineer.version_agent(agent_id)
         token = self.bind_subject(agent_id, "focus-finder", MCP)
-        self.permit(agent_id, MCP, commands=FOCUS_COMMANDS)
-        self.permit(agent_id, MCP, commands=[FOCUSING], approval={"principals": [approver.id], "expires_after": 600})
+        self.permit(agent_id, FOCUS_COMMANDS)
+        self.permit(agent_id, [FOCUSING], approval={"principals": [approver.id], "expires_after": 600})
         return token
 
     def bind_subject(self, actor_id: UUID, subject: str, surface: str) -> str:
         self.administrator.bind_actor_subject(actor_id, issuer=self.provider.issuer, subject=subject)
         return self.provider.token(subject, surface)
 
-    def permit(
-        self, actor_id: UUID, surface: str, *, commands: Sequence[str] = (), sets: Sequence[str] = (), **more: Any
-    ) -> None:
+    def permit(self, actor_id: UUID, commands: Sequence[str], **more: Any) -> None:
         self.administrator.define_policy(
             name="Work of the night",
             conduit_id=CONDUIT,
-            surface_id=surface,
+            surface_id=MCP,
             permitted_principal_ids=[actor_id],
             permitted_commands=commands,
-            permitted_command_sets=sets,
             **more,
         )

@@ -130,7 +130,7 @@ class Operation:
     destructive: bool = False  # Whether agents are warned that it takes something away.
     callers: Sequence[Enum] = ()  # The kinds of actor that may call it, whatever policies permit; every kind, when not said.
     mcp: bool = True  # Whether it is a tool of agents.
-    open: bool = False  # Whether every caller may ask it, whatever policies permit.
+    open: bool = False  # Whether every active caller may call it, whatever policies permit.
 
     @cached_property
     def returns(self) -> Any:

@@ -110,6 +110,7 @@ def time_of(claims: Mapping[str, Any], name: str) -> datetime | None:
 KEY_LIFETIME = timedelta(minutes=5)
 FETCH_PAUSE = 0.2  # seconds between two fetches of one key set, so that made-up key ids cannot flood the provider
 ACCESS_TOKEN_TYPES = ("at+jwt", "application/at+jwt")
+TYPE_TEXT = re.compile(r"[A-Za-z0-9+./_-]{1,40}")  # a type of token that is repeated in a sentence
 OPTIONS: Any = {"require": ["iss", "exp", "aud", "sub", "iat"], "enforce_minimum_key_length": True}
 FAULTS: tuple[tuple[type[jwt.PyJWTError], TokenFault], ...] = (
     (jwt.InvalidSignatureError, TokenFault.BAD_SIGNATURE),
@@ -152,8 +153,17 @@ class JwtVerifier:
         if algorithm not in self._algorithms:
             raise InvalidTokenError(TokenFault.UNSUPPORTED_ALGORITHM)
         if (kind.lower() if isinstance(kind, str) else kind) not in self._types:
-            raise InvalidTokenError(TokenFault.MALFORMED)
+            raise InvalidTokenError(TokenFault.NOT_ACCESS_TOKEN_TYPE, self._type_sentence(kind))
         return header.get("kid"), algorithm
+
+    def _type_sentence(self, kind: object) -> str:
+        """Return why a token of this type is refused, and which setting would admit it, if one does."""
+        shown = f"typ {kind}" if isinstance(kind, str) and TYPE_TEXT.fullmatch(kind) else "no typ that is known"
+        said = f"The header of this token has {'no typ' if kind is None else shown}, where an access token has at+jwt"
+        if kind is not None and str(kind).lower() != "jwt":
+            return f"{said}; send the access token."
+        setting = "have an administrator set require_access_token_type to false for this issuer in IDENTITY_PROVIDERS"
+        return f"{said}; send the access token, or, where its issuer marks access tokens so, {setting}."
 
 
 class KeySet:

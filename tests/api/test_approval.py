@@ -201,11 +201,11 @@ class TestWhoDecides:
     async def test_who_may_not_decide_at_all_is_told_nothing(self, desk: ApprovalService) -> None:
         proposed = await desk.propose()
         stranger = await desk.register("Stranger")
-        for verb in ("approve", "reject", "withdraw"):
+        for verb in ("approve", "reject"):
             refused = await decide(stranger, proposed, verb)
             assert cause(refused) == (403, "UnauthorizedError", "principal_not_permitted")
 
-    async def test_only_the_proposer_withdraws(self, desk: ApprovalService) -> None:
+    async def test_only_the_proposer_withdraws_and_needs_no_permission(self, desk: ApprovalService) -> None:
         proposed = await desk.propose()
         refused = await desk.approver.post(decision(proposed, "withdraw"), {"reason": "mine"})
         assert cause(refused) == (403, "ProposalOfAnotherError", "not_the_proposer")

@@ -21,7 +21,7 @@ from tests.support.service import Api
 from tests.support.tables import for_each
 from tests.support.waiting import until
 
-OPEN = {"get_my_access"}
+OPEN = {"get_my_access", "get_holders", "withdraw_proposal"}
 OF_THE_PLANT = {"read_signals"}
 """What a worker answers, of which there is none here."""
 OF_NO_ID = {"resolve_signals", "read_signals", "rehearse_commands"}
@@ -41,7 +41,7 @@ async def policy_service(
             yield policy_service
 
 
-def test_only_what_is_about_the_caller_needs_no_permission() -> None:
+def test_only_what_is_about_the_caller_and_who_may_do_what_needs_no_permission() -> None:
     assert {operation.name for operation in REGISTRY if operation.open} == OPEN
 
 

@@ -17,6 +17,7 @@ import structlog
 
 from baton.api.errors import Problem
 from baton.api.parsing import repeatable_fields
+from baton.application.settings import Settings
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, placement_in, visit_plan
@@ -533,3 +534,23 @@ async def test_the_console_is_added_when_it_is_first_asked_for_by_several_at_onc
         first = await asyncio.gather(*(api.request("GET", path) for path in paths))
         assert [answer.status_code for answer in first] == [303, 200, 404, 200]
         assert (await api.request("GET", "/console")).status_code == 200
+
+
+async def test_each_request_is_a_line_of_the_log_with_nothing_personal_in_it(database_url: str) -> None:
+    async with running_api(database_url, projecting=False, access_log=True) as api:
+        with structlog.testing.capture_logs() as lines:
+            made = await api.post("/actors", {"name": MARK})
+            await api.get("/actors", q=MARK)
+    told = [line for line in lines if line["event"] == "request"]
+    assert [(line["operation"], line["method"], line["status"]) for line in told] == [
+        ("register_actor", "POST", 201),
+        ("list_actors", "GET", 200),
+    ]
+    assert told[0]["correlation_id"] == made.headers["X-Correlation-Id"]
+    assert told[0].keys() == {"event", "log_level", "operation", "method", "status", "milliseconds", "correlation_id"}
+    assert MARK not in repr(told)
+
+
+@pytest.mark.parametrize(("tier", "chosen", "logged"), [("prod", None, True), ("prod", False, False), ("test", None, False)])
+def test_requests_are_logged_in_the_production_tier_unless_it_is_said(tier: str, chosen: bool | None, logged: bool) -> None:
+    assert Settings(app_env=tier, access_log=chosen).requests_logged is logged

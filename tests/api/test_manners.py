@@ -43,7 +43,9 @@ async def test_missing_fields_are_named_with_their_meaning_and_an_example(api: A
     assert needed["source_zone_id"]["type"] == "uuid"
     assert all(field["description"].endswith(".") for field in problem["needed"])
     assert needed.keys() <= problem["example"].keys()
-    assert problem["detail"].startswith("The request has the wrong form: body.name: Field required; body.source_zone_id:")
+    assert problem["detail"].startswith(
+        "The request has the wrong form: body.name: A name is needed; body.source_zone_id: A source zone is needed"
+    )
 
 
 async def test_every_operation_says_what_it_needs(api: Api) -> None:

@@ -8,7 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from baton.domain.contexts import REGISTRY
-from tests.support.api.mcp_clients import FRAME, MCP, agent, refusal, send_frame, text_of, tool_result
+from tests.support.api.mcp_clients import FRAME, MCP, OPEN, agent, refusal, send_frame, text_of, tool_result
 from tests.support.service import Api, running_api
 
 FINDERS = {"search_operations", "call_operation"}
@@ -200,11 +200,11 @@ async def test_a_principal_is_shown_the_tools_its_policies_permit_and_no_verdict
             "permitted_commands": ["DefineZone", "GetZone", "ListConduitVerdicts"],
         }
         async with agent(api.acting_as(helper)) as client:
-            assert {tool.name for tool in (await client.list_tools()).tools} == {"get_my_access"} | FINDERS
+            assert {tool.name for tool in (await client.list_tools()).tools} == OPEN | FINDERS
             closed = await refusal(client, "define_zone", name="Hall")
             assert (closed["code"], closed["reason"]) == ("UnauthorizedError", "no_applicable_policy")
             policy = await boss.create("/policies", grant)
-            own = {"define_zone", "get_zone", "list_conduit_verdicts", "get_my_access"}
+            own = {"define_zone", "get_zone", "list_conduit_verdicts"} | OPEN
             assert {tool.name for tool in (await client.list_tools()).tools} == own | FINDERS
             found = (await tool_result(client, "search_operations", words="zone", limit=50))["operations"]
             assert {operation["name"] for operation in found} <= own
@@ -227,7 +227,7 @@ async def test_a_principal_is_shown_the_tools_its_policies_permit_and_no_verdict
             names = [name for name in judged if name != "ListConduitVerdicts"]
             assert names == ["DefineZone", "DefineZone", "DefineSurface", "ListZones"]
             await boss.execute(f"/policies/{policy}/revoke-grant", {"permitted_principal_id": helper, "reason": "over"})
-            assert {tool.name for tool in (await client.list_tools()).tools} == {"get_my_access"} | FINDERS
+            assert {tool.name for tool in (await client.list_tools()).tools} == OPEN | FINDERS
 
 
 async def latest_verdicts(verdicts: Any) -> list[dict[str, Any]] | None:

@@ -12,7 +12,7 @@ from mcp.client.stdio import stdio_client
 from mcp_types import ElicitResult
 
 from baton.domain.kernel import NIL
-from tests.support.api.mcp_clients import refusal, tool_result
+from tests.support.api.mcp_clients import OPEN, refusal, tool_result
 from tests.support.api.sample_parts import proposals
 from tests.support.service import Api, running_api
 
@@ -57,7 +57,7 @@ async def test_the_configured_principal_acts_under_the_policies_of_stdio(databas
         identity = {"AUTHORIZATION_MODE": "policy", "MCP_STDIO_PRINCIPAL_ID": helper}
         async with running_mcp_process(baton_program, database_url, **identity) as client:
             tools = {tool.name for tool in (await client.list_tools()).tools}
-            assert tools == {"search_operations", "call_operation", "get_my_access", "define_zone", "get_zone_history"}
+            assert tools == {"search_operations", "call_operation", *OPEN, "define_zone", "get_zone_history"}
             zone = await tool_result(client, "define_zone", name="Hall")
             (event,) = (await tool_result(client, "get_zone_history", **zone))["items"]
             assert event["principal_id"] == helper

@@ -1,6 +1,7 @@
 """Lines that nobody takes: they are dropped and counted, and their writer goes on."""
 
 import io
+import json
 import logging
 import os
 import resource
@@ -93,13 +94,27 @@ def test_a_file_that_cannot_grow_drops_lines_and_takes_them_again_when_it_can(tm
     assert log.read_text().splitlines()[1:] == ["room again"]
 
 
+def test_every_line_says_which_process_of_which_build_wrote_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = structlog.get_config()
+    try:
+        configure_logging("INFO", "worker", "1.2+site")
+        structlog.get_logger().info("begun", code="X")
+    finally:
+        structlog.configure(**before)
+    line = json.loads(capsys.readouterr().err)
+    said = (line["event"], line["code"], line["process"], line["pid"], line["build"])
+    assert said == ("begun", "X", "worker", os.getpid(), "1.2+site")
+
+
 def test_no_way_to_say_something_raises_where_nobody_listens(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     os.close(pipe[0])
     stream = LogStream(pipe[1])
     monkeypatch.setattr(sys, "stderr", stream)
     before = structlog.get_config()
     try:
-        configure_logging("INFO")
+        configure_logging("INFO", "api", "0.1")
         structlog.get_logger().error("something_failed", code="X")
     finally:
         structlog.configure(**before)

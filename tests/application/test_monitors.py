@@ -28,7 +28,12 @@ from baton.application.monitoring.plant_monitors import EnclosureMonitor, Supply
 from baton.application.ports import StoreUnavailableError
 from baton.application.service import Service
 from baton.domain.access.actor import monitor_id
-from baton.domain.enclosure.enclosure import DecommissionEnclosure, EnclosurePermitStatus, RegisterEnclosure
+from baton.domain.enclosure.enclosure import (
+    DecommissionEnclosure,
+    EnclosurePermitStatus,
+    ObserveEnclosureStatus,
+    RegisterEnclosure,
+)
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
 from baton.domain.supply.supply import DeregisterSupply, MarkSupplyAvailable, RestoreSupply
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
@@ -384,6 +389,18 @@ class TestObservers:
             observer.say("NotPermitted")
             await until(permits_are(record, "Permitted", "NotPermitted"))
             assert observer.subscribed == 1
+
+    async def test_a_refusal_that_is_repeated_is_logged_once_and_counted(self, record: MemoryRecord) -> None:
+        hutch = await record.do(RegisterEnclosure(name="Hutch R", facility_code="facility"))
+        assert hutch
+        account = MonitorAccount("EnclosureMonitor", record.service, record.store, new_id)
+        source: Any = {"code": "Hutch R", "source_kind": "Script", "source_id": "test"}
+        with capture_logs() as lines:
+            for reason in (*["r" * 501] * 3, "searched"):
+                seen = SignalObservation(observed_status="Permitted", reason=reason, **source)
+                await account.report(ObserveEnclosureStatus, hutch, seen)
+        told = [(line["event"], line.get("repeats")) for line in lines if line["event"].startswith("observation_")]
+        assert told == [("observation_refused", None), ("observation_repeated", 2)]
 
     async def test_a_permit_whose_recording_was_not_answered_is_not_forgotten(self, record: MemoryRecord) -> None:
         line = LossyService(record.service)

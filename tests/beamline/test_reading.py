@@ -24,9 +24,9 @@ VALUES = st.recursive(
     max_leaves=20,
 )
 FAULTS = [
-    ("assets:\n- name: x\n  tier: Foo\n", "f.yaml:3:3: assets.0.tier: Input should be 'Unit', 'Component' or 'Device'."),
+    ("assets:\n- name: x\n  tier: Foo\n", "f.yaml:3:3: assets.0.tier: It must be Unit, Component or Device."),
     ("assets:\n- name: x\n  nope: 1\n", "f.yaml:3:3: assets.0.nope: There is no such field."),
-    ("assets:\n- tier: Unit\n", "f.yaml:2:3: assets.0: name: Field required."),
+    ("assets:\n- tier: Unit\n", "f.yaml:2:3: assets.0: A name is needed."),
     ("assets: [1\n", "f.yaml:2:1: did not find expected ',' or ']'."),
     ("assets: [{name: x, name: y}]", "f.yaml:1:20: name stands twice in this object; keep one."),
     ("baton: 1\n---\nbaton: 1\n", "f.yaml:3:1: a beamline file has one document; write a further one into its own file."),

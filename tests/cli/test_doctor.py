@@ -127,6 +127,22 @@ def test_the_minter_is_named(doctor: Doctor, settings: dict[str, str], words: st
     assert doctor("minter", **settings).lines["minter"] == ("ok", words)
 
 
+def test_misspelt_settings_and_directories_that_are_not_there_are_named(
+    doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CONTROL_ROUTE", "DATABSE_URL", "UNRELATED_NAME"):
+        monkeypatch.setenv(name, "x")
+    missing = {"TILED_DIRECTORY": str(tmp_path / "tiled"), "DATA_ROOTS": f'["{tmp_path}", "{tmp_path / "data"}"]'}
+    verdict, sentence = doctor("settings", **missing).lines["settings"]
+    assert verdict == "warning"
+    assert "CONTROL_ROUTE is no setting, and nobody reads it; did you mean CONTROL_ROUTES?" in sentence
+    assert "DATABSE_URL is no setting, and nobody reads it; did you mean DATABASE_URL?" in sentence
+    for setting, directory in (("TILED_DIRECTORY", "tiled"), ("DATA_ROOTS", "data")):
+        assert f"{setting} names {tmp_path / directory}, which is no directory on this machine" in sentence
+    assert sentence.count(" names ") == 2
+    assert "UNRELATED_NAME" not in sentence
+
+
 def test_servers_that_do_not_answer_are_wrong(doctor: Doctor) -> None:
     report = doctor(DATABASE_URL=f"postgresql://baton:hush@{CLOSED_PORT}/baton", TEMPORAL_ADDRESS=CLOSED_PORT)
     assert report.code == 1

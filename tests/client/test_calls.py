@@ -82,6 +82,26 @@ async def test_a_name_that_nothing_has_is_refused_with_names_like_it(client: Asy
         await client.get_asset(mark)
 
 
+async def test_a_name_that_is_spelt_wrongly_is_refused_with_the_name_that_is_meant(client: AsyncBaton) -> None:
+    mark = uuid4().hex[:8]
+    await register_stage(client, f"First {mark}")
+    with pytest.raises(UnknownNameError, match=f"Did you mean 'First {mark}'"):
+        await client.get_asset(f"Frist {mark}")
+
+
+async def test_an_asset_is_named_by_its_path(client: AsyncBaton) -> None:
+    hall, unit = f"Hall {uuid4()}", f"Unit {uuid4()}"
+    ids = {}
+    for parent in (hall, unit):
+        await register_stage(client, parent)
+        ids[parent] = (await client.register_asset(name="A/B camera", tier="Device", parent_id=parent)).asset_id
+    assert (await client.get_asset(f"{unit}/A\\/B camera")).id == ids[unit]
+    mounted = await client.register_asset(name="Lens", tier="Device", parent_id=f"{hall}/A\\/B camera")
+    assert (await client.get_asset(f"{hall}/A\\/B camera/Lens")).id == mounted.asset_id
+    with pytest.raises(UnknownNameError):
+        await client.get_asset(f"{unit}/Lens")
+
+
 async def test_a_refusal_is_an_exception_of_its_own_class(client: AsyncBaton) -> None:
     asset_id = await register_stage(client, f"Stage {uuid4()}")
     with pytest.raises(client_refusals.AssetCannotExitMaintenanceError) as refused:

@@ -3,8 +3,10 @@
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from baton.console.display import Display, duration_text, reason_text
+from baton.console.actions import thing_label
+from baton.console.display import Display, duration_text, reason_text, words_of
 from baton.domain.conduct.messages import reason_of
+from baton.domain.contexts import REGISTRY
 from baton.domain.step.results import Failure
 from tests.support.tables import for_each
 
@@ -39,3 +41,18 @@ def test_no_duration_is_shown_as_nothing(seconds: float, shown: str) -> None:
 
 def test_the_address_of_a_signal_is_shown_as_it_is() -> None:
     assert "<dt>bl7:rotary</dt>" in DISPLAY.value({"bl7:rotary": {"low": -360}})
+
+
+def test_pages_say_copy_check_and_sample_and_leave_subjects_of_tokens_alone() -> None:
+    shown = [
+        words_of(one) for one in ("RegisterDistribution", "attest_distributions", "mount_subject", "bind_actor_subject")
+    ]
+    assert shown == ["Register copy", "Check copies", "Mount sample", "Bind actor subject"]
+
+
+def test_what_has_no_name_is_told_by_what_it_is_of() -> None:
+    kinds, id = REGISTRY.aggregates, "01a1f1e4-94a9-7bbb-ab52-238acc2e25f0"
+    assert thing_label(kinds["Proposal"], {"id": id, "command_name": "DefineZone"}) == "Define zone"
+    assert thing_label(kinds["Distribution"], {"uri": "file:///a.h5", "dataset": {"name": "Scan"}}) == "file:///a.h5 of Scan"
+    assert thing_label(kinds["Decision"], {"choice": "Hold"}) == "Hold"
+    assert thing_label(kinds["Attestation"], {"id": id}).startswith("Check ")

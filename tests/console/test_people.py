@@ -132,13 +132,34 @@ async def test_who_may_look_but_not_grant_is_told_so(staff: Staff) -> None:
     assert "takes RevokePolicyGrant" in await ask_page(staff, staff.auditor, command="HoldRun")
 
 
-async def test_without_permission_nobody_is_shown_and_one_learns_what_one_may(staff: Staff) -> None:
+async def test_everybody_learns_by_name_who_can_and_what_one_may(staff: Staff) -> None:
     page = await staff.operator.see("/console/people", after=staff.position, command="HoldRun")
-    assert "Ada Administrator" not in page
-    assert "This takes the permission ListPolicies and GetPolicy and EvaluatePolicy and ListActors" in page
+    assert "Who may: Ada Administrator, Olga Operator" in answer_in(page)
+    assert staff.administrator.id not in answer_in(page)
+    form = await staff.operator.see("/console/do/define_zone")
+    assert "it takes the permission <code>DefineZone</code>. Who may: Ada Administrator" in form
+    refused = await ask_page(staff, staff.operator, actor=staff.barred.id)
+    assert "This takes the permission ListPolicies and GetPolicy and EvaluatePolicy and ListActors" in refused
     mine = page[page.index('id="region-mine"') :]
     assert "1 command and 1 query" in mine
     assert ">Hold run</a>" in mine
+
+
+async def test_names_of_holders_are_for_those_who_are_signed_in_and_active(staff: Staff) -> None:
+    asked = {"command_name": "HoldRun"}
+    named = (await staff.stranger.api.get("/holders", **asked)).json()
+    assert {"Ada Administrator", "Olga Operator"} <= set(named["at_once"])
+    assert "Bert Barred" not in named["at_once"]
+    assert (await staff.barred.api.get("/holders", **asked)).json()["reason"] == "not_signed_in"
+    assert (await staff.stranger.api.get("/holders", command_name="HoldRum")).json()["reason"] == "unknown_command"
+
+
+async def test_every_verb_that_is_not_permitted_leads_to_who_can(staff: Staff) -> None:
+    boss = staff.administrator.api
+    zone = await boss.create("/subjects", {"name": "Bar 7"})
+    looker = await employ(boss, "Lotte Looker", sets=("queries",))
+    page = await looker.see(f"/console/subjects/{zone}")
+    assert '<a href="/console/people?command=MountSubject">Who can</a>' in page
 
 
 async def test_an_unknown_name_is_no_command(staff: Staff) -> None:

@@ -103,7 +103,7 @@ async def test_verbs_that_cannot_be_given_say_why(hall: Hall) -> None:
     clearance_id = await hall.register("Handed in")
     await hall.author.api.execute(f"/clearances/{clearance_id}/submit")
     page = await hall.guest.see(f"/console/clearances/{clearance_id}")
-    assert "<b>Start review</b> <span>You may not: it takes the permission StartClearanceReview.</span>" in page
+    assert "<b>Start review</b> <span>You may not: it takes the permission StartClearanceReview. <a" in page
     assert "<b>Approve</b> <span>The clearance is Submitted; this is possible only from Under review.</span>" in page
     assert "/console/do/start_clearance_review" not in page
     assert "/console/do/start_clearance_review" in await hall.author.see(f"/console/clearances/{clearance_id}")

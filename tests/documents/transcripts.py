@@ -29,7 +29,7 @@ def main(names: Sequence[str]) -> None:
     for page in pages:
         with (
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory,
-            running_reader_directory(Path(directory)) as reader_directory,
+            running_reader_directory(Path(directory), page) as reader_directory,
         ):
             rewrite_page(reader_directory, page)
             print(page)

@@ -19,6 +19,7 @@ from baton.api.parsing import MAX_KEY_LENGTH, from_json, idempotency_key, refuse
 from baton.api.schemas import input_schema
 from baton.domain.kernel import Command, Query
 from baton.domain.registry import Operation
+from baton.domain.shared.field_faults import needed_text
 from baton.domain.shared.json_schema import Schema
 
 PLACE = "arguments"
@@ -106,14 +107,14 @@ def tool_request(operation: Operation, arguments: Mapping[str, object]) -> ToolR
     target_id = None
     if operation.target is not None:
         if operation.target not in fields:
-            refuse_arguments(operation.target, msg="Field required", type="missing")
+            refuse_arguments(operation.target, msg=needed_text(operation.target), type="missing")
         target_id = uuid_from(fields.pop(operation.target), PLACE, operation.target)
     own = {name: fields.pop(name) for name in COMMAND_ARGUMENTS if operation.kind == "command" and name in fields}
     request = validate_arguments(operation.input, fields)
     refuse_internal(operation, request, PLACE)
     key = idempotency_key(own[KEY], PLACE, KEY) if KEY in own else None
     if type(dry_run := own.get(DRY_RUN, False)) is not bool:
-        refuse_arguments(DRY_RUN, msg="Input should be true or false", type="bool_type")
+        refuse_arguments(DRY_RUN, msg="True or false is expected", type="bool_type")
     return ToolRequest(request, target_id, key, dry_run)
 
 

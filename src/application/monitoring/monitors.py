@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import Enum, auto
 from typing import Self, TypeVar
@@ -50,12 +50,22 @@ class ReportOutcome(Enum):
 
 
 @dataclass
+class RepeatedLine:
+    """A line of the log that is written once however often it would be repeated."""
+
+    event: str
+    facts: dict[str, object]
+    repeats: int = 0
+
+
+@dataclass
 class MonitorAccount:
     name: str
     service: Service
     store: Store
     new_id: IdGenerator
     lease: Lease | None = None  # without which nothing is recorded
+    _refused: dict[UUID, RepeatedLine] = field(default_factory=dict)  # the latest refusal of each target
 
     async def ask(self, query: Query[T], on: UUID | None = None) -> T:
         return await self.service.ask(query, self._caller(), target_id=on)
@@ -71,17 +81,35 @@ class MonitorAccount:
         except LeaseLostError:
             raise
         except needless as refusal:
-            log.info("observation_dropped", target_id=str(on), code=refusal.code)
+            self._log_once(on, "info", "observation_dropped", code=refusal.code)
+            return ReportOutcome.RECORDED
         except Refusal as refusal:
-            log.warning("observation_refused", target_id=str(on), code=refusal.code, reason=refusal.reason)
+            self._log_once(on, "warning", "observation_refused", code=refusal.code, reason=refusal.reason)
             return ReportOutcome.FAILED if isinstance(refusal, Unavailable | ConcurrencyError) else ReportOutcome.REFUSED
         except ValidationError as error:
-            log.warning("observation_refused", target_id=str(on), **error_location(error))
+            self._log_once(on, "warning", "observation_refused", **error_location(error))
             return ReportOutcome.REFUSED
         except Exception as error:
             log.error("observation_failed", target_id=str(on), **error_location(error))
             return ReportOutcome.FAILED
+        self._log_repeats(on)
         return ReportOutcome.RECORDED
+
+    def _log_once(self, on: UUID, level: str, event: str, **facts: object) -> None:
+        """Log a refusal when it is the first of its kind for a target; its repeats are counted."""
+        known = self._refused.get(on)
+        if known is not None and (known.event, known.facts) == (event, facts):
+            known.repeats += 1
+            return
+        self._log_repeats(on)
+        self._refused[on] = RepeatedLine(event, facts)
+        getattr(log, level)(event, target_id=str(on), **facts)
+
+    def _log_repeats(self, on: UUID) -> None:
+        """Log how often the latest refusal of a target was repeated, once it is over."""
+        known = self._refused.pop(on, None)
+        if known is not None and known.repeats:
+            log.info("observation_repeated", target_id=str(on), of=known.event, repeats=known.repeats, **known.facts)
 
     async def ensure_registered(self, registration: Command, claim: tuple[str, str], pause: float) -> UUID:
         """Return the id that holds this claim, registered now where none does; try until that succeeds."""

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing, suppress
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
@@ -129,8 +130,9 @@ class Doctor:
             stack = f"the stack on {self._data_dir}, whose settings these are"
             remedy = "unset them here, or start the stack again with them"
             return warning(f"This shell sets {', '.join(self._differing)} otherwise than {stack}; {remedy}.")
-        if idle := idle_agents(self.settings):
-            return warning(" ".join(idle))
+        doubts = [*misspelt_settings(os.environ), *missing_directories(self.settings), *idle_agents(self.settings)]
+        if doubts:
+            return warning(" ".join(doubts))
         return ok(f"No process objects to these settings (APP_ENV={self.settings.app_env}).")
 
     async def _bootstrap_objections(self, settings: Settings) -> list[str]:
@@ -211,6 +213,23 @@ class Doctor:
             sentence = f"{variable} is not set and no stack runs on {self._data_dir}; set it, or start one with `baton up`."
             raise UnreachableError(server, sentence)
         return address
+
+
+def misspelt_settings(environment: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence for each variable that nobody reads and that is spelt nearly as a setting is."""
+    known = [name.upper() for name in Settings.model_fields]
+    for name in sorted(set(environment) - set(known)):
+        if like := get_close_matches(name, known, n=1, cutoff=0.9):
+            yield f"{name} is no setting, and nobody reads it; did you mean {like[0]}?"
+
+
+def missing_directories(settings: Settings) -> Iterator[str]:
+    """Yield a sentence for each directory of the settings that is not on this machine, where nothing makes it."""
+    named = {"tiled_directory": (settings.tiled_directory,), "signing_key_directory": (settings.signing_key_directory,)}
+    for name, paths in {**named, "data_roots": settings.data_roots}.items():
+        for path in paths:
+            if path is not None and not path.is_dir():
+                yield f"{name.upper()} names {path}, which is no directory on this machine; make it, or correct the setting."
 
 
 def examine_minter(settings: Settings) -> CheckResult:

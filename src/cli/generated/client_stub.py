@@ -277,6 +277,7 @@ def collection_class(aggregate: Aggregate, prefix: str) -> Iterator[str]:
     yield f"    def {'__aiter__' if prefix else '__iter__'}(self) -> {prefix}Iterator[{thing}]: ..."
     for listing in [one for one in aggregate.operations if is_list(one)][:1]:
         yield f"    list = {'async_' if prefix else ''}list_of({prefix}Operations.{listing.name}, {thing})"
+        yield f"    {'async ' if prefix else ''}def to_pandas(self, **filters: object) -> Any: ..."
     for operation in makers_of(aggregate):
         yield f"    {short_name(operation, aggregate)} = maker({prefix}Operations.{operation.name})"
 

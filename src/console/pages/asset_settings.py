@@ -121,7 +121,7 @@ async def form_context(
         "fields": form.fields,
         "undeclared": form.undeclared,
         "href": href_of("Asset", form.view["asset_id"]),
-        "why_not": verb_button(UPDATE_SETTINGS, queries, form.view["lifecycle"], None).why_not,
+        "save": verb_button(UPDATE_SETTINGS, queries, form.view["lifecycle"], None),
         "proposed": queries.proposes(UPDATE_SETTINGS),
         "problem": None if errors else problem,
         "note": note,

@@ -30,7 +30,7 @@ from baton.domain.trust.policy import (
     command_sets,
 )
 from baton.domain.trust.surface import ListSurfaces
-from baton.domain.views.my_access import GetMyAccess
+from baton.domain.views.my_access import GetHolders, GetMyAccess
 
 MOST_POLICIES = 100  # that one answer looks into
 MOST_GROUPS, SHOWN_MEMBERS = 50, 30
@@ -53,6 +53,7 @@ OBJECTIONS = {
 }  # Why somebody may not, whatever policies say, in a word.
 PRIORITY = (APPROVAL_REQUIRED, "command_not_permitted", "principal_not_permitted", "no_applicable_policy")
 ANSWERING = (ListPolicies, GetPolicy, EvaluatePolicy, ListActors)
+"""What policies and people are read with; without it, a command is answered with names alone."""
 
 people = page(
     "/people", "People", "Who may do what, and through which policy.", template="people.html", menu=MenuGroup.HOUSE
@@ -108,12 +109,14 @@ def place_name(policy: Shown) -> str:
     return IN_PROCESS if policy["surface_id"] == str(NIL) else surface.get("name") or short_id(policy["surface_id"])
 
 
-@people.region("question", asks=[ListActors, ListPolicies])
+@people.region("question", asks=[GetHolders], watches=("Actor", "Policy", "Surface"))
 async def load_question(queries: PageQueries) -> Context:
-    """Load the form that asks whether somebody may do something."""
+    """Load the form that asks whether somebody may do something; about a command alone where the person may not see who is
+    on record."""
     listed, surfaces = await asyncio.gather(
-        queries.show(ListActors, limit=100, order="desc"), queries.show_if_permitted(ListSurfaces, limit=50)
+        queries.show_if_permitted(ListActors, limit=100, order="desc"), queries.show_if_permitted(ListSurfaces, limit=50)
     )
+    listed = listed if listed and queries.may(*ANSWERING) else {"items": []}
     chosen = queries.query.get("actor", "")
     actors = {one["actor_id"]: one["name"] for one in listed["items"]}
     if chosen and chosen not in actors:
@@ -124,18 +127,23 @@ async def load_question(queries: PageQueries) -> Context:
         "command": queries.query.get("command", ""),
         "commands": sorted(REGISTRY.command_names()),
         "surface": str(surface_of(queries)),
-        "surfaces": [(one["surface_id"], one["name"]) for one in (surfaces or {"items": []})["items"]],
+        "surfaces": [(one["surface_id"], one["name"]) for one in (surfaces or {"items": []})["items"] if actors],
     }
 
 
-@people.region("answer", asks=ANSWERING, watches=("Agent", "Surface"))
+@people.region("answer", asks=[GetHolders], watches=("Actor", "Agent", "Group", "Policy", "Surface"))
 async def load_answer(queries: PageQueries) -> Context:
     """Load the answer to what the address asks: about a person, a command, or both."""
     actor_id, asked = queries.query.get("actor") or None, queries.query.get("command") or None
     command = command_named(asked) if asked else None
-    empty: Context = {"unknown": None, "verdict": None, "person": None, "holders": None}
+    empty: Context = {"unknown": None, "verdict": None, "person": None, "holders": None, "named": None}
     if (asked and command is None) or (actor_id and not is_uuid(actor_id)):
         return {**empty, "unknown": asked if command is None and asked else actor_id}
+    if command and not actor_id and not queries.may(*ANSWERING):
+        named = await queries.show(GetHolders, command_name=command)
+        return {**empty, "named": {**named, "label": label_of_command(command)}}
+    if actor_id or command:
+        queries.require(one.operation for one in ANSWERING)
     if actor_id and command:
         return {**empty, "verdict": await judge_command(queries, actor_id, command)}
     if actor_id:

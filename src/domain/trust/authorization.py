@@ -22,6 +22,12 @@ COMPLETING = frozenset({"RecordAgentDecision", "AppendInferences", "AppendRunLog
 """The commands by which an agent that was suspended meanwhile may complete the work of a lease it holds."""
 
 
+OF_ONES_OWN = frozenset({"WithdrawProposal"})
+"""The commands that take no permission, since their rule lets everybody do this to what is their own alone."""
+
+
+NAMED_MEMBERS = 10
+"""How many members of a group are named where those are named who may give a command."""
 APPROVAL_REQUIRED = "approval_required"
 MCP_SURFACES = (SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP)
 NO_PARTS: Mapping[str, frozenset[UUID]] = MappingProxyType({})
@@ -244,23 +250,31 @@ def listed_groups(policies: Iterable[Policy], principal_id: UUID) -> Reads[froze
     return frozenset(group.id for group in groups.values() if group.has(principal_id, None))
 
 
-def holder_names(command_name: str) -> Reads[tuple[str, ...]]:
-    """Return who may give a command at once on some surface, by name: active actors and groups. None where no policy is
-    enforced; an id stands for a principal whom no actor stands for."""
+def holder_names(command_name: str, *, with_approval: bool = False) -> Reads[tuple[str, ...]]:
+    """Return who may give a command on some surface, at once or with approval, by name: active actors and groups. None where
+    no policy is enforced; an id stands for a principal whom no actor stands for."""
     if not (yield from ask(DeploymentPort.deployment)).policies_enforced:
         return ()
     policies = yield from find_all(Policy, (yield from all_members_of(POLICIES_BY_SURFACE)))
-    holding = [
-        one for one in policies.values() if one.approval is None and one.surface_id != NIL and one.permits(command_name)
-    ]
+    asked = [one for one in policies.values() if (one.approval is not None) is with_approval]
+    holding = [one for one in asked if one.surface_id != NIL and one.permits(command_name)]
     ids = {id for policy in holding for id in policy.permitted_principal_ids}
-    actors = yield from find_all(Actor, sorted(ids))
-    names = yield from names_of(((id, None) for id in actors), own=True)
-    groups = yield from find_all(Group, sorted({id for policy in holding for id in policy.permitted_group_ids}))
-    people = {names[id, None] or str(id) for id, actor in actors.items() if actor.active} | {
-        str(id) for id in ids - actors.keys()
-    }
-    return (*sorted(people), *sorted(f"group {group.name}" for group in groups.values() if group.status is ACTIVE))
+    found = yield from find_all(Group, sorted({id for policy in holding for id in policy.permitted_group_ids}))
+    groups = [group for group in found.values() if group.status is ACTIVE]
+    listed = {group.id: sorted(group.member_ids)[:NAMED_MEMBERS] for group in groups}
+    actors = yield from find_all(Actor, sorted(ids.union(*listed.values())))
+    known = yield from names_of(((id, None) for id in actors), own=True)
+    names = {id: known[id, None] or str(id) for id, actor in actors.items() if actor.active}
+    people = {names[id] for id in ids & names.keys()} | {str(id) for id in ids - actors.keys()}
+    members = {group.id: sorted(names[id] for id in listed[group.id] if id in names) for group in groups}
+    return (*sorted(people), *sorted(group_label(group, members[group.id]) for group in groups))
+
+
+def group_label(group: Group, members: list[str]) -> str:
+    """Return a group with the names of the members it lists, as far as they are given."""
+    more = len(group.member_ids) - NAMED_MEMBERS
+    named = ", ".join([*members, *([f"{more} more"] if more > 0 else [])])
+    return f"group {group.name}" + (f" ({named})" if named else "")
 
 
 class PermissionsView(Value):

@@ -462,9 +462,9 @@ class RejectProposal(ClosingCommand, JudgedVerb[Proposal, tuple[ApproverFacts, "
         return [ProposalRejected(rejected_by=call.principal_id, reason=self.reason), *close_content(proposal, content)]
 
 
-@proposal.command(post="/{proposal_id}/withdraw", allowed=[OPEN], leads_to=WITHDRAWN)
+@proposal.command(post="/{proposal_id}/withdraw", allowed=[OPEN], leads_to=WITHDRAWN, open=True)
 class WithdrawProposal(ClosingCommand, JudgedVerb[Proposal, "ProposalContent | None"]):
-    """Take back what you proposed."""
+    """Take back what you proposed; that takes no permission."""
 
     reason: Annotated[str, proposal.text("withdrawal_reason", 500, label="reason", personal=True)]
 

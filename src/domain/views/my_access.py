@@ -1,15 +1,16 @@
-"""What the caller itself may do, and through which groups and policies."""
+"""What the caller itself may do, through which groups and policies, and who may do what the caller may not."""
 
 from typing import ClassVar
 from uuid import UUID
 
 from baton.domain.access.actor import Actor, ActorKind, names_of
 from baton.domain.access.group import Group
-from baton.domain.kernel import Call, IdSet, Query, SortedSet, Value
-from baton.domain.registry import standalone_query
+from baton.domain.kernel import NIL, Call, IdSet, Query, SortedSet, Value
+from baton.domain.registry import REGISTRY, standalone_query
 from baton.domain.shared.reads import Reads, find, permitted_commands
-from baton.domain.trust.authorization import Access, own_access, reachable_commands
-from baton.domain.trust.policy import NOT_ENFORCED, Policy, policies_enforced
+from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.trust.authorization import Access, holder_names, own_access, reachable_commands
+from baton.domain.trust.policy import NOT_ENFORCED, CommandName, InvalidPolicyCommandError, Policy, policies_enforced
 
 
 class OwnGroup(Value):
@@ -98,3 +99,42 @@ def own_policy(policy: Policy, access: Access, kind: ActorKind | None, call: Cal
         with_approval=policy.approval is not None,
         commands=reachable_commands(policy.permitted_commands, kind, call.surface_id),
     )
+
+
+class HoldersView(Value):
+    """Who may give a command on some surface, by name: people, accounts and groups."""
+
+    command_name: str
+    """The permission that the command takes."""
+    at_once: tuple[str, ...]
+    """The names of those who may give it at once; of groups, with listed members."""
+    with_approval: tuple[str, ...]
+    """The names of those for whom it becomes a proposal."""
+    enforced: bool
+    remark: str | None
+
+
+@standalone_query(
+    "/holders", context="edge", returns=HoldersView, open=True, refuses=[InvalidPolicyCommandError, UnauthorizedError]
+)
+class GetHolders(Query[HoldersView]):
+    """Who may give a command, by names alone; everybody who is signed in may ask."""
+
+    personal: ClassVar[bool] = True
+    command_name: CommandName
+
+    def answer(self, call: Call) -> Reads[HoldersView]:
+        if self.command_name not in REGISTRY.command_names():
+            raise InvalidPolicyCommandError(f"There is no permission {self.command_name}; name one as `/me` lists them.")
+        enforced = yield from policies_enforced()
+        actor = yield from find(Actor, call.principal_id)
+        if enforced and (call.principal_id == NIL or (actor is not None and not actor.active)):
+            detail = "Names are for those who are signed in and active; send a token, or ask an administrator."
+            raise UnauthorizedError(detail, reason="not_signed_in")
+        return HoldersView(
+            command_name=self.command_name,
+            at_once=(yield from holder_names(self.command_name)),
+            with_approval=(yield from holder_names(self.command_name, with_approval=True)),
+            enforced=enforced,
+            remark=None if enforced else NOT_ENFORCED,
+        )

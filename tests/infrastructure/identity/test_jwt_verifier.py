@@ -157,8 +157,10 @@ async def test_the_type_tells_access_tokens_from_others(
         if accepted:
             assert (await registry.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
         else:
-            with expect_refusal("InvalidTokenError", "malformed"):
+            with expect_refusal("InvalidTokenError", "not_access_token_type") as refused:
                 await registry.authenticate(token, SYSTEM_HTTP)
+            assert ("require_access_token_type" in refused.value.detail) is leniently
+            assert ("typ JWT" in refused.value.detail) is (kind == "JWT")
 
 
 async def test_an_unsigned_token_is_refused_without_asking_for_keys(registry: ProviderRegistry, issuer: Issuer) -> None:

@@ -16,10 +16,7 @@ from tests.support.api.sample_parts.proposals import approve as approve_shown
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.service import Api, running_api
 
-PROPOSING = [
-    *("GetProposal", "ListProposals", "GetProposalHistory", "WithdrawProposal"),
-    *("GetWork", "ListWaiting", "ListZones", "ListEvents"),
-]
+PROPOSING = [*("GetProposal", "ListProposals", "GetProposalHistory"), *("GetWork", "ListWaiting", "ListZones", "ListEvents")]
 DECIDING = [*PROPOSING, "ApproveProposal", "RejectProposal", "ReadEventTexts"]
 PROPOSED = ["DefineZone", "DeactivateActor", "RegisterActor", "HoldEverything"]
 

@@ -11,9 +11,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ImageContent, ResourceContents
 
 from baton.api.mcp.sentences import DATA_BEGINS, DATA_ENDS
+from baton.domain.contexts import REGISTRY
 from tests.support.service import Api
 
 MCP = "00000000-0000-0000-0000-000000000022"
+OPEN = {operation.name for operation in REGISTRY if operation.open}
 FRAME = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 

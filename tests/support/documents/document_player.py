@@ -14,11 +14,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from difflib import ndiff
 from pathlib import Path
 
+from baton.demo.identity_provider import DemoIdentityProvider
 from tests.support.documents.fenced_blocks import ROOT, Block, CallScript, exchanges
 from tests.support.documents.printed_answers import MisfitError, Part, fit_answer, one_line, page_lines, parts_of
 from tests.support.documents.transcript_comparison import TranscriptMatch, are_alike
@@ -27,6 +28,10 @@ from tests.support.stack import clean_environment, running_stack
 
 PLANT = ROOT / "docs" / "plant.json"
 SOURCES = str(ROOT)
+FIRST_START = Path("docs/operating/first-start.md")
+"""The page that is played by the first administrator of a service with policies."""
+ADMINISTRATOR, ADMINISTRATOR_ID = "mira", "0197a100-0000-7000-8000-00000000000a"
+DOCUMENTED_ISSUER = "https://id.example.org"
 DOCUMENTED_ADDRESS = re.compile(r"\b(localhost|127\.0\.0\.1):8000\b")
 ASSIGNMENT = re.compile(r"^([a-z_]+)=([\w:.-]*)$")
 CHANGING_COMMAND = re.compile(r"\s(-d|--data\S*|-X|-sX)\s")
@@ -37,34 +42,53 @@ ANSWER_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class ReaderDirectory:
-    """A directory as a reader's: the command line and the data of the service are where `make up` leaves them."""
+    """A directory as a reader's: the command line and the data of the service are where `make up` leaves them. The issuer is
+    that of the reader's token, where the service enforces policies."""
 
     directory: Path
     authority: str
+    issuer: str | None = None
+    token: str | None = None
 
     @property
     def environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(self.directory / ".venv" / "bin"), os.environ.get("PATH", os.defpath)])
-        return clean_environment(PATH=path, PYTHONPATH=SOURCES, XDG_CONFIG_HOME=str(self.directory / "config"))
+        known = {} if self.token is None else {"BATON_TOKEN": self.token, "BATON_URL": f"http://{self.authority}"}
+        return clean_environment(PATH=path, PYTHONPATH=SOURCES, XDG_CONFIG_HOME=str(self.directory / "config"), **known)
 
     def with_local_address(self, text: str) -> str:
         """Return a text of a document with the address that the service has here."""
-        return DOCUMENTED_ADDRESS.sub(self.authority, text)
+        return DOCUMENTED_ADDRESS.sub(self.authority, text).replace(DOCUMENTED_ISSUER, self.issuer or DOCUMENTED_ISSUER)
 
     def with_documented_address(self, text: str) -> str:
         """Return an answer with the address and the directory that documents name."""
+        text = text.replace(self.issuer, DOCUMENTED_ISSUER) if self.issuer else text
         return text.replace(self.authority, "127.0.0.1:8000").replace(str(self.directory), "/...")
 
 
 @contextmanager
-def running_reader_directory(directory: Path) -> Iterator[ReaderDirectory]:
-    """The whole service on the simulated plant of the tours, until the block ends."""
-    with running_stack(directory / ".baton", SIMULATED_DEVICES=PLANT.read_text()) as stack:
-        reader_directory = ReaderDirectory(directory, stack.address("url").removeprefix("http://"))
+def running_reader_directory(directory: Path, page: Path) -> Iterator[ReaderDirectory]:
+    """The whole service on the simulated plant of the tours, as the page has it, until the block ends."""
+    with ExitStack() as stack_of_parts:
+        settings, provider = {"SIMULATED_DEVICES": PLANT.read_text()}, None
+        if page == FIRST_START:
+            provider = DemoIdentityProvider()
+            stack_of_parts.callback(provider.close)
+            providers = json.dumps([provider.as_setting(**{ADMINISTRATOR: ADMINISTRATOR_ID})])
+            settings |= {"AUTHORIZATION_MODE": "policy", "REQUIRE_AUTHENTICATED_PRINCIPAL": "true"}
+            settings |= {"BOOTSTRAP_PRINCIPAL_ID": ADMINISTRATOR_ID, "IDENTITY_PROVIDERS": providers}
+        stack = stack_of_parts.enter_context(running_stack(directory / ".baton", **settings))
+        reader_directory = ReaderDirectory(
+            directory,
+            stack.address("url").removeprefix("http://"),
+            None if provider is None else provider.issuer,
+            None if provider is None else provider.token(ADMINISTRATOR),
+        )
         programs = directory / ".venv" / "bin"
         programs.mkdir(parents=True)
         (directory / "docs").mkdir()
-        shutil.copy(ROOT / "docs" / "first-beamline.yaml", directory / "docs")
+        for file in ("first-beamline.yaml", "roles.yaml"):
+            shutil.copy(ROOT / "docs" / file, directory / "docs")
         if shutil.which("curl") is None:
             install(programs / "curl", "tests.support.documents.curl")
         with forking_program(programs / "baton"):
