@@ -88,7 +88,7 @@ async def test_verbs_follow_the_state_and_the_permissions(crew: Crew) -> None:
     assert f"/console/do/suspend_agent?agent_id={crew.agent_id}" in shown
     assert "<b>Resume</b> <span>The agent is Versioned; this is possible only from Suspended.</span>" in shown
     refused = card(await crew.guest.see("/console/agents", after=crew.position), "Night drafter")
-    assert "<b>Suspend</b> <span>You may not: it takes the permission SuspendAgent.</span>" in refused
+    assert "<b>Suspend</b> <span>You may not: it takes the permission SuspendAgent. <a" in refused
     position = await crew.keeper.api.execute(f"/agents/{crew.agent_id}/suspend", {"reason": "It repeats itself."})
     suspended = card(await crew.keeper.see("/console/agents", after=position), "Night drafter")
     assert re.search(r"Suspended <time [^>]*data-age>[^<]*</time> by Ines Keeper: It repeats itself\.", suspended)

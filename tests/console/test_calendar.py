@@ -69,7 +69,7 @@ async def test_a_schedule_shows_when_it_fires_for_whom_and_its_verbs(office: Off
         assert f"/console/do/{verb}_schedule?schedule_id={schedule_id}" in shown
     assert "<b>Resume</b> <span>The schedule is Active; this is possible only from Held.</span>" in shown
     seen = card(await office.guest.see("/console/calendar", after=position), "Nightly darks")
-    assert "<b>Trigger</b> <span>You may not: it takes the permission TriggerSchedule.</span>" in seen
+    assert "<b>Trigger</b> <span>You may not: it takes the permission TriggerSchedule. <a" in seen
 
 
 async def test_a_refused_firing_stands_first_with_its_sentence(office: Office) -> None:
