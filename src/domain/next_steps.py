@@ -16,8 +16,15 @@ if TYPE_CHECKING:
 def steps_to_command(command: "Command", state: "State") -> tuple[NextCall, ...]:
     """Return the calls by which a thing comes to what a command asks for; none where nothing leads there, where it is so
     already, and where the command takes something away."""
-    wanted, current = command.operation, state.aggregate.axis_value(state)
-    if wanted.destructive or wanted.leads_to is current:
+    wanted = command.operation
+    if (
+        wanted not in state.aggregate.operations
+        or wanted.destructive
+        or (wanted.allowed is None and wanted.leads_to is None)
+    ):
+        return ()
+    current = state.aggregate.axis_value(state)
+    if wanted.leads_to is current:
         return ()
     given = command.model_dump(mode="json", by_alias=True, exclude_unset=True)
     way = () if wanted.allowed is None or current in wanted.allowed else _way(state.aggregate, current, wanted.allowed)
@@ -33,14 +40,25 @@ def steps_to_state(state: "State", wanted: Enum) -> tuple[NextCall, ...]:
     return _calls(_way(state.aggregate, state.aggregate.axis_value(state), [wanted]) or (), state)
 
 
-def next_call(operation: "Operation", state: "State", known: Mapping[str, object]) -> NextCall:
-    """Return the call of a verb on this thing, with what is known of its arguments, and those that it needs besides."""
+def steps_from_nothing(creation: "Operation", first: Enum, wanted: Enum) -> tuple[NextCall, ...]:
+    """Return the calls that make a thing and bring it from its first state to another one."""
+    aggregate = creation.aggregate
+    way = None if aggregate is None else _way(aggregate, first, [wanted])
+    return () if way is None else _calls([creation, *way], None)
+
+
+def next_call(operation: "Operation", state: "State | None", known: Mapping[str, object]) -> NextCall:
+    """Return the call of a verb on this thing, or on one that is still to be made, with what is known of its arguments, and
+    those that it needs besides."""
     required = [info.alias or name for name, info in operation.input.model_fields.items() if info.is_required()]
-    target = {} if operation.target is None else {operation.target: str(state.id)}
-    return NextCall(operation.name, {**target, **known}, tuple(name for name in required if name not in known))
+    target = {operation.target} - {None}
+    given = {**dict.fromkeys(target, str(state.id)), **known} if state is not None else dict(known)
+    return NextCall(operation.name, given, tuple(name for name in (*target, *required) if name not in given))
 
 
-def _calls(way: "Collection[Operation]", state: "State", given: Mapping[str, object] | None = None) -> tuple[NextCall, ...]:
+def _calls(
+    way: "Collection[Operation]", state: "State | None", given: Mapping[str, object] | None = None
+) -> tuple[NextCall, ...]:
     """Return the calls of these verbs in their order, each behind those that must come before it."""
     calls: list[NextCall] = []
     for operation in way:

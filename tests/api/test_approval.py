@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -107,7 +108,8 @@ class TestFromProposalToEffect:
             (desk.bystander, {verbs[0]: False, verbs[1]: False}),
             (desk.proposer, {verbs[0]: False, verbs[1]: False, verbs[2]: True}),
         ):
-            assert (await waiting_proposals(person, limit=100))[proposed["proposal_id"]] == may
+            shown = await until(partial(waiting_proposal, person, proposed["proposal_id"]))
+            assert shown == may
             listed = await waiting_proposals(person, limit=100, permitted=True)
             assert (proposed["proposal_id"] in listed) == (person is desk.approver)
 
@@ -162,6 +164,11 @@ class TestFromProposalToEffect:
 async def waiting_proposals(api: Api, **asked: Any) -> dict[str, dict[str, bool]]:
     items = (await api.get("/waiting", kind="proposal", **asked)).json()["items"]
     return {one["id"]: {verb["name"]: verb["permitted"] for verb in one["commands"]} for one in items}
+
+
+async def waiting_proposal(api: Api, proposal_id: str) -> dict[str, bool] | None:
+    """Return the verbs of a proposal that waits, or None before it is listed."""
+    return (await waiting_proposals(api, limit=100)).get(proposal_id)
 
 
 async def until_named(desk: ApprovalService, name: str) -> set[str]:

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from baton.application.identity import SENTENCES, TokenFault
+from baton.application.seeds import BOOTSTRAP_COMMANDS
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
@@ -77,7 +78,9 @@ def assert_challenged(response: httpx.Response, base_url: str, fault: TokenFault
     assert body["code"] == ("UnauthenticatedError" if fault is None else "InvalidTokenError")
     assert body.get("reason") == (fault and fault.value)
     assert body["correlation_id"] == response.headers["X-Correlation-Id"]
-    if fault is not None:
+    if fault is TokenFault.NOT_ACCESS_TOKEN_TYPE:
+        assert "typ JWT" in body["detail"]
+    elif fault is not None:
         assert body["detail"] == SENTENCES[fault]
 
 
@@ -144,7 +147,7 @@ FAULTS: list[tuple[TokenFault, Forged]] = [
     (TokenFault.MALFORMED, lambda issuer: issuer.token() + "x" * 8192),
     (TokenFault.MALFORMED, lambda issuer: issuer.token(sub=None)),
     (TokenFault.MALFORMED, lambda issuer: issuer.token(iat=None)),
-    (TokenFault.MALFORMED, lambda issuer: issuer.token(header={"typ": "JWT"})),
+    (TokenFault.NOT_ACCESS_TOKEN_TYPE, lambda issuer: issuer.token(header={"typ": "JWT"})),
     (TokenFault.UNKNOWN_SUBJECT, lambda issuer: issuer.token("stranger")),
     (TokenFault.UNSUPPORTED_ALGORITHM, lambda issuer: issuer.token(header={"alg": "HS256"})),
     (TokenFault.UNSUPPORTED_ALGORITHM, lambda issuer: issuer.token(header={"alg": "none"})),
@@ -348,7 +351,7 @@ async def test_me_says_who_i_am_and_what_i_may_do(database_url: str, issuer: Iss
     settings = {"authorization_mode": "policy", "bootstrap_principal_id": MIRA}
     async with open_guarded_service(database_url, issuer, **settings) as guarded_service:
         admin = guarded_service.as_subject("mira-77")
-        me, verbs = (await admin.get("/me")).json(), ["DefinePolicy", "RegisterActor", "RevokePolicyGrant"]
+        me, verbs = (await admin.get("/me")).json(), sorted(BOOTSTRAP_COMMANDS)
         (policy,) = me.pop("policies")
         assert (policy["commands"], policy["through_group_ids"], policy["with_approval"]) == (verbs, [], False)
         assert me == {

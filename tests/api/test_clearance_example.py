@@ -97,7 +97,10 @@ async def test_runs_start_under_a_form_only_while_it_is_in_force(api: Api) -> No
     await api.execute(f"/assets/{furnace}/activate")
     await api.execute(f"/subjects/{cell}/mount", {"asset_id": furnace, "reason": "loaded"})
     run = {"name": "Charge cycle 1", "plan_id": (await create_plan(api, furnace)).plan_id, "subject_id": cell}
-    assert await refusal(api, "/runs", run) == (409, "RunRequiresActiveClearanceError")
+    uncovered = (await api.post("/runs", run)).json()
+    assert uncovered["code"] == "RunRequiresActiveClearanceError"
+    assert [step["operation"] for step in uncovered["next_steps"]] == ["register_clearance", *WAY]
+    assert uncovered["next_steps"][1] == {"operation": WAY[0], "arguments": {}, "needed": ["clearance_id"]}
 
     week = {"valid_from": now(days=-1), "valid_until": now(days=6), "declarations": []}
     bindings = [{"kind": "Subject", "id": cell}, {"kind": "Asset", "id": furnace}, PROPOSAL]
@@ -107,7 +110,7 @@ async def test_runs_start_under_a_form_only_while_it_is_in_force(api: Api) -> No
     told = (await api.post("/runs", run)).json()["next_steps"]
     assert [step["operation"] for step in told] == WAY
     assert told[2]["arguments"] == {"clearance_id": clearance, "step_index": 0, "decision": "Approved"}
-    assert told[2]["needed"] == ["role", "decided_at"]
+    assert told[2]["needed"] == ["role"]
     async with agent(api) as client:
         refused = await client.call_tool("activate_clearance", {"clearance_id": clearance})
         assert sentence_of(refused).endswith(f"The way there, as next_steps: {', then '.join(WAY)}.")

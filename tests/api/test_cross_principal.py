@@ -66,7 +66,7 @@ async def test_a_stranger_is_refused_and_cannot_tell_whether_an_id_exists(
 
 @for_each("operation", TOOLS)
 async def test_the_tool_answers_and_refuses_as_the_query_does(policy_service: PolicyService, operation: Operation) -> None:
-    arguments = policy_service.tool_arguments(operation)
+    arguments = policy_service.tool_arguments(operation) | ({"full": True} if operation.name == "list_events" else {})
     permitted = await call_tool_once(policy_service.permitted, operation.name, **arguments)
     assert not permitted.is_error, text_of(permitted)
     if operation.media_types:

@@ -90,6 +90,7 @@ async def test_a_scan_is_kept_promoted_reconstructed_and_outlives_a_disk(line: B
         "status": "Registered",
         "intent": "Production",
         "external_id": None,
+        "external_id_draft": False,
         "external_id_scheme": None,
     }
     for asked in ({"derived_from": raw}, {"used_calibration_id": r2}, {"producing_run_id": recon_run}):

@@ -420,6 +420,13 @@ async def test_a_history_tells_a_stream_from_its_first_version(
 
 COUNTED = ("missed_count", "skipped_count", "phases", "cost_in_month", "tokens_on_day", "forecast")
 """What the engine counts of a schedule, what an agent has spent, what a queue expects; the past has none of it."""
+
+
+def without_estimates(view: dict[str, Any]) -> dict[str, Any]:
+    """Return a view without what is expected of its items."""
+    return view | {"items": [one | {"estimate": None} for one in view["items"]]} if "items" in view else view
+
+
 OF_NOW = (*COUNTED, "request", "rehearsal", "digest", "may_approve", "may_reject")
 """The same, and what a proposal asks for while it can be decided."""
 
@@ -431,7 +438,8 @@ async def test_every_aggregate_can_be_seen_as_it_was(past: tuple[Api, dict[str, 
     events = await read_all(api, f"{path}/history")
     now = (await api.get(path)).json()
     then = (await api.get(path, as_of_version=len(events))).json()
-    assert now | {name: value for name, value in then.items() if name not in OF_NOW} == now
+    lasting = {name: value for name, value in then.items() if name not in OF_NOW}
+    assert without_estimates(now | lasting) == without_estimates(now)
     assert (await api.get(path, as_of_version=2**31 - 1)).json() == (await api.get(path, as_of_version=len(events))).json()
     for event in events:
         last = max(other["version"] for other in events if other["occurred_at"] == event["occurred_at"])

@@ -33,7 +33,7 @@ def task(**fields: Any) -> RegisterProcedure:
 
 async def deployment() -> Any:
     """A deployment for development."""
-    return SimpleNamespace(**LENIENT, self_facility_code="test", monitored_enclosures=frozenset(), monitored_supplies=())
+    return SimpleNamespace(**LENIENT, self_facility_code="test", monitored_supplies=())
 
 
 PORTS = ports_of(deployment=deployment)

@@ -151,7 +151,7 @@ async def test_a_registry_that_fails_records_nothing_and_the_next_try_finds_what
             await runtime.works.of(MintSweeps).mint(MintRequest(sweep_id=sweep_id, asset_id=asset_id))
             (minted,) = (await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)).minted
         assert [minted.external_id] == list(registry.records) == [f"{PREFIX}/{asset_id}"]
-        assert registry.records[minted.external_id]["url"] == f"https://baton.example/assets/{asset_id}"
+        assert registry.records[minted.external_id]["url"] == f"https://baton.example/landing/assets/{asset_id}"
 
 
 async def assign_identifier(runtime: Runtime, asset_id: UUID) -> None:

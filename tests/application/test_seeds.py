@@ -8,7 +8,7 @@ import pytest
 
 from baton.application.authorization import PolicyAuthorizer
 from baton.application.ports import Bookmark, EventRow, Store
-from baton.application.seeds import Seeds
+from baton.application.seeds import BOOTSTRAP_COMMANDS, Seeds
 from baton.domain.access.actor import ActorProfile, ForgetActor, RegisterActor, monitor_id
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.equipment.seeded_roles import SEEDED_ROLES
@@ -28,8 +28,6 @@ from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore, MemoryVerdictLog
 from tests.support.application.command_paths import SECOND, CommandCaller, HandSetClock
 from tests.support.domain.world import OPERATOR, expect_refusal, new_id
-
-BOOTSTRAP = {"DefinePolicy", "RegisterActor", "RevokePolicyGrant"}
 
 
 @pytest.fixture
@@ -171,7 +169,7 @@ class TestBootstrap:
         assert (actor.kind, actor.active) == ("human", True)
         (policy,) = policies_of(store, OPERATOR)
         assert (policy.conduit_id, policy.surface_id) == (SYSTEM_CONDUIT, SYSTEM_HTTP)
-        assert (policy.permitted_principal_ids, policy.permitted_commands) == ({OPERATOR}, BOOTSTRAP)
+        assert (policy.permitted_principal_ids, policy.permitted_commands) == ({OPERATOR}, BOOTSTRAP_COMMANDS)
         async with store.session() as session:
             (profile,) = await session.records(ActorProfile, {"actor_id": OPERATOR})
         assert profile.name == "Bootstrap administrator"  # type: ignore[attr-defined]

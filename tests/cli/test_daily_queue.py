@@ -115,8 +115,8 @@ async def test_one_bad_row_and_nothing_is_added(daily_service: DailyService, que
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         "baton: scans.csv, row 3, column exposure: 'fast' is no number; correct the value.",
-        "baton: scans.csv, row 4, column subject: There is no subject called 'Bar 77'.",
-        "baton: scans.csv, row 5, column subject: There is no subject called 'Bar 77'.",
+        "baton: scans.csv, row 4, column subject: There is no subject called 'Bar 77'. Did you mean 'Bar 7'?",
+        "baton: scans.csv, row 5, column subject: There is no subject called 'Bar 77'. Did you mean 'Bar 7'?",
     ]
     assert await daily_service.answer("events", "-n", "1") == before
     assert await titles_of(daily_service) == []

@@ -255,7 +255,9 @@ def _page_sentence(operation: Operation, answer: Answer) -> str:
     elif operation.name.endswith("_history") or operation.name == "list_events":
         thing = "event"
     axis = operation.aggregate.axis if operation.aggregate is not None else "status"
-    if operation.name == "list_waiting" and items:
+    if operation.name == "list_waiting":
+        if not items:
+            return "Nothing waits for a person."
         first = items[0]
         return f"{_count(len(items), 'thing')} waiting for a person, first {first.get('name')}: {first.get('why')}"
     more = "; there are more: go on with cursor" if answer.get("next_cursor") else ""

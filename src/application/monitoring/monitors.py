@@ -120,9 +120,9 @@ class MonitorAccount:
                     if (holder := (await session.holders(kind, [key])).get(key)) is not None:
                         return holder
                 executed = await self.service.execute(registration, self._caller())
-                assert executed.body is not None, "a registration answers with an id"
-                (id,) = executed.body.values()
-                return UUID(id)
+                aggregate = registration.operation.aggregate
+                assert executed.body is not None and aggregate is not None, "a registration answers with an id"
+                return UUID(executed.body[aggregate.id_name])
             except Refusal as refusal:
                 log.warning("registration_refused", code=refusal.code, reason=refusal.reason)
             await asyncio.sleep(pause)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
-from pydantic import Discriminator, Tag, create_model
+from pydantic import ConfigDict, Discriminator, Tag, create_model
 
 from baton.domain.conduct.conduct import Conduct, ConductOrHoldProcedure, ConductProcedure, ConductUntilConverged
 from baton.domain.conduct.steered_conduct import ConductUntilAdvised
@@ -19,11 +19,12 @@ USUAL = ConductProcedure.operation.name
 class Arrangement(Value):
     """How a procedure is conducted when its turn comes."""
 
+    model_config = ConfigDict(serialize_by_alias=True)
     command: str
 
     def stored_form(self) -> dict[str, Any]:
         """Return the arrangement as it is stored, with all defaults filled in."""
-        return self.model_dump(mode="json", by_alias=True)
+        return self.model_dump(mode="json")
 
 
 def arranged_command(stored: Mapping[str, Any]) -> Conduct:

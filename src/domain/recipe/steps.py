@@ -221,7 +221,7 @@ class Verification(Value):
     """Read until what is read lies within the tolerance of what was written, or the time is up; without a timeout, once.
     What is no number must be equal."""
 
-    tolerance: Annotated[StrictFloat, Field(ge=0, description="In its own unit, or that of the signal that is read.")]
+    tolerance: Annotated[StrictFloat, Field(ge=0, description="In its `unit`, or the unit of the signal that is read.")]
     address: Annotated[
         Address | None,
         Field(

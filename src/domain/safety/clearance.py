@@ -351,9 +351,9 @@ class ApproveClearance(ClearanceReview):
     valid_until: Instant | None = None
 
     @classmethod
-    def preparation(cls, clearance: Clearance) -> Sequence[NextCall]:
-        """Return the review step that the form lacks."""
-        steps = clearance.review_steps
+    def preparation(cls, clearance: Clearance | None) -> Sequence[NextCall]:
+        """Return the review step that the form lacks, or will lack when it is made."""
+        steps = () if clearance is None else clearance.review_steps
         if steps and steps[-1].decision is ReviewDecision.APPROVED:
             return ()
         known = {"step_index": len(steps), "decision": ReviewDecision.APPROVED.value}

@@ -6,8 +6,8 @@ from datetime import datetime
 from uuid import UUID
 
 from baton.domain.kernel import instant
-from baton.domain.next_steps import steps_to_state
-from baton.domain.safety.clearance import ACTIVE, CURRENT, ENDED, Clearance, binding_keys
+from baton.domain.next_steps import steps_from_nothing, steps_to_state
+from baton.domain.safety.clearance import ACTIVE, CURRENT, DEFINED, ENDED, Clearance, RegisterClearance, binding_keys
 from baton.domain.safety.hazards import RecordBinding
 from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.reads import Reads, find_all, members_of
@@ -69,6 +69,7 @@ def clearance_finding(clearances: Sequence[Clearance], now: datetime) -> GateFin
             reason="no_clearance",
             detail="No clearance covers this run; register one for its subject or its assets, and have it activated.",
             facts={"clearance_count": 0, "clearances": []},
+            next_steps=steps_from_nothing(RegisterClearance.operation, DEFINED, ACTIVE),
         )
     if any(is_in_force(clearance, now) for clearance in clearances):
         return None

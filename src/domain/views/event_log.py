@@ -38,16 +38,14 @@ class ListEvents(EventFilter, NamesOnRequest):
     """Every committed event after a position, in commit-safe order or the newest first.
 
     Over MCP an item is a line for each command, with its `position` and `correlation_id`, unless `full` is true.
-    Lists of steps are referred to: the address that shows the whole event stands in their place.
+    In place of a list of steps is the address of the whole event.
     """
 
-    since: Annotated[Instant | None, Field(description="Only what was recorded at this time or later.")] = None
-    until: Annotated[Instant | None, Field(description="Only what was recorded before this time.")] = None
+    since: Annotated[Instant | None, Field(description="Recorded at this time or later.")] = None
+    until: Annotated[Instant | None, Field(description="Recorded before this time.")] = None
     principal_id: UUID | None = None
     correlation_id: UUID | None = None
-    asset_id: Annotated[UUID | None, Field(description="Only events of this asset, and those of others that name it.")] = (
-        None
-    )
+    asset_id: Annotated[UUID | None, Field(description="Events of this asset, and those that name it.")] = None
     full: Annotated[bool, Field(description="Over MCP: whole events in place of a line for each command.")] = False
     limit: Annotated[int, Field(ge=1, le=100)] = 50
     cursor: Name | None = None

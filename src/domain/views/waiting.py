@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
+from pydantic import Field
 from pydantic_core import to_jsonable_python
 
 from baton.domain.agent import caution_proposal as proposals
@@ -416,15 +417,13 @@ SOURCES: dict[Source, frozenset[WaitingKind]] = {
 class ListWaiting(Query[Page[WaitingItem]]):
     """Everything that waits for a person, the newest last, with the commands that resolve it and whether you may.
 
-    Open proposals are listed to everybody, with whether you may decide. With `asset_id`, what is about that asset, its parts
-    and what it is part of; supplies of its facility included.
+    With `asset_id`, what is about it, its parts and what it is part of; supplies of its facility included.
     """
 
     reads_projections: ClassVar[bool] = True
     asset_id: UUID | None = None
     kind: tuple[WaitingKind, ...] = ()
-    permitted: bool = False
-    """Only what the caller may resolve by its first command."""
+    permitted: Annotated[bool, Field(description="Only what the caller may resolve by its first command.")] = False
     limit: PageLimit = 50
     cursor: CursorText | None = None
     min_position: LogPosition | None = None
@@ -474,7 +473,7 @@ def waiting_item(waiting: Waiting, permitted: Collection[str]) -> WaitingItem:
 
 def may_give(operation: Operation, waiting: Waiting, permitted: Collection[str]) -> bool:
     """Return whether a caller with these permissions may give a command on something that waits."""
-    return operation.command_name in permitted and operation.name not in waiting.withheld
+    return (operation.open or operation.command_name in permitted) and operation.name not in waiting.withheld
 
 
 def resolving_command(operation: Operation, waiting: Waiting, permitted: bool) -> ResolvingCommand:

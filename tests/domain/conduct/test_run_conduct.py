@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from baton.domain.access.actor import ActorKind, ActorRegistered
-from baton.domain.conduct.arranged_conduct import COMMANDS, arranged_command
+from baton.domain.conduct.arranged_conduct import COMMANDS, arranged_command, form_of
 from baton.domain.conduct.conduct import ConductFromProcedure, ConductProcedure
 from baton.domain.conduct.endings import (
     LOST,
@@ -27,6 +27,7 @@ from baton.domain.conduct.messages import lifecycle_failure
 from baton.domain.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait, RunWaitingFor
 from baton.domain.conduct.run_conduct import ConductRun, GetRunConduct, RecordRunConductEnd, RunConductView, failure_of
 from baton.domain.conduct.run_messages import phase_conduct_id
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised
 from baton.domain.procedure.procedure import HoldCause, Procedure, ProcedureRecipeExpanded
 from baton.domain.run.run import (
     FAILED_RUNS,
@@ -593,3 +594,9 @@ def test_a_phase_that_was_held_as_asked_and_then_given_up_is_told_by_why_it_was_
     line.world.when(AbortProcedure(reason="the sample fell off"), on=id)
     failure = failure_of(line.world.state(Procedure, id), [held])
     assert failure == lifecycle_failure("abort", "ProcedureAborted", "the sample fell off")
+
+
+def test_an_arranged_search_is_shown_as_it_is_given() -> None:
+    form = form_of("conduct_until_advised", ConductUntilAdvised)
+    shown = form.model_validate({**ADVISED, "decide": {"substrate": "grid_walk"}}).model_dump(mode="json")
+    assert (shown["decide"]["substrate"], form.model_validate(shown).model_dump(mode="json")) == ("grid_walk", shown)

@@ -11,7 +11,7 @@ from tests.support.infrastructure.database_observer import Connection, insert_ev
 from tests.support.tables import for_each
 
 LISTED = {operation.input.summary.relation for operation in REGISTRY if issubclass(operation.input, ListQuery)}
-VIEWS = {"model_calls"}
+VIEWS = {"model_calls", "run_reading_channels", "run_readings"}
 """What is seen of logbooks in another form."""
 CHANGED_ROWS = {"catalogue_entries"}
 """What is listed and changes, without being derived from the log."""

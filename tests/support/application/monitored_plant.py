@@ -197,7 +197,7 @@ async def seeded_memory(*, enforced: bool = False) -> MemoryRecord:
     authorizer: Authorizer = PermissiveAuthorizer(PrincipalStatuses(store))
     if enforced:
         authorizer = PolicyAuthorizer(store, MemoryVerdictLog(store))
-    facts = {"enclosure_observation_ttl": TIME_TO_LIVE, "monitored_enclosures": (), "monitored_supplies": ()}
+    facts = {"enclosure_observation_ttl": TIME_TO_LIVE, "monitored_supplies": ()}
 
     async def deployment() -> Any:
         return SimpleNamespace(**LENIENT, **facts)

@@ -40,7 +40,6 @@ def facility_world() -> World:
         minted_schemes=frozenset(ExternalIdScheme),
         self_facility_code=LUMEN,
         deciders=offered_deciders(()),
-        monitored_enclosures=frozenset(),
         monitored_supplies=frozenset(),
         enclosure_observation_ttl=timedelta(seconds=120),
         monitored_permit_ttl=timedelta(seconds=10),

@@ -48,6 +48,7 @@ LENIENT = {
     "unowned_signals_allowed": True,
     "action_signals": {},
     "unit_policy": UnitPolicy.CONVERT,
+    "monitored_enclosures": frozenset(),
 }
 """What a deployment for development does not ask for."""
 START = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)

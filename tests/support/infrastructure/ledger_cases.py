@@ -38,7 +38,6 @@ async def deployment() -> Any:
         deciders=SELECTABLE,
         action_timeout=3600.0,
         compute_timeout=3600.0,
-        monitored_enclosures=frozenset(),
         monitored_supplies=frozenset(),
         compute_programs=frozenset(PROGRAMS),
     )

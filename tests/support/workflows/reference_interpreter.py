@@ -75,13 +75,17 @@ UNASKED = {
 }
 """The fields of a failure in which no step failed."""
 
+NO_MORE_ADVICE = "No more advice was given beforehand."
+
 
 class MainListEnded(Exception):
     """The main list came to its end: how, and by which failure."""
 
-    def __init__(self, finish: str, failure: dict[str, Any] | None = None, reason: str | None = None) -> None:
+    def __init__(
+        self, finish: str, failure: dict[str, Any] | None = None, reason: str | None = None, rationale: str | None = None
+    ) -> None:
         super().__init__(finish)
-        self.finish, self.failure, self.reason = finish, failure, reason
+        self.finish, self.failure, self.reason, self.rationale = finish, failure, reason, rationale
 
 
 @dataclass
@@ -131,6 +135,7 @@ class ReferenceProcedure:
         self.ledger: list[ReferenceRow] = []
         self.results: list[dict[str, Any]] = []
         self.outcomes: list[dict[str, Any]] = []
+        self.rationale: str | None = None
         self.refusals: list[str] = []
         self.passed: list[ConductMoment] = []
         """The moments that the conduct came by."""
@@ -510,6 +515,8 @@ class ReferenceProcedure:
             with self._work("advise_pass", self.iteration_count):
                 point = self._advice(self.iteration_count)
                 self._end_iteration(None, stop=point is None)
+            if point is None:
+                return MainListEnded("completed", rationale=self.rationale)
         return MainListEnded("completed")
 
     def _begin_pass(self, point: dict[str, Any], passes: int) -> None:
@@ -540,16 +547,19 @@ class ReferenceProcedure:
             seeded = search["decide"]["advice"]
             advice: Mapping[str, Any] = seeded[iteration - 1] if iteration <= len(seeded) else {"verdict": "Stop"}
             if advice["verdict"] == "Stop":
+                self.rationale = advice.get("rationale") if iteration <= len(seeded) else NO_MORE_ADVICE
                 return None
             self._refuse_malformed(advice["next_point"])
             return dict(advice["next_point"])
         objective = search["objective"]
         found = [dict(outcome["measured"]).get(objective["target_measurement_name"]) for outcome in self.outcomes]
         if objective["kind"] == "Satisfy" and any(is_number(one) and one == objective["target_value"] for one in found):
+            self.rationale = "The target value was measured."
             return None
         names = [axis["name"] for axis in search["axes"]]
         points = list(product(*(values_of(axis, search["decide"]["points_per_axis"]) for axis in search["axes"])))
         measured = len(self.outcomes)
+        self.rationale = f"All {len(points)} lattice points were measured."
         return dict(zip(names, points[measured], strict=True)) if measured < len(points) else None
 
     def _refuse_malformed(self, point: Mapping[str, Any]) -> None:
@@ -591,7 +601,7 @@ class ReferenceProcedure:
                 "acquisition_halt": finish == "halted",
                 "re_establishment_boundary": self.boundary,
                 "iteration_count": self.iteration_count if "Until" in self.command else None,
-                "termination_reason": over.reason,
+                "termination_reason": over.reason or (over.rationale if finish == "completed" else None),
                 "actuation_kind": self.kind,
                 "measurements": self.measurements,
                 "artifacts": self.artifacts,
