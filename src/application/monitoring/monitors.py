@@ -121,7 +121,8 @@ class MonitorAccount:
                         return holder
                 executed = await self.service.execute(registration, self._caller())
                 aggregate = registration.operation.aggregate
-                assert executed.body is not None and aggregate is not None, "a registration answers with an id"
+                assert executed.body is not None, "a registration answers with an id"
+                assert aggregate is not None
                 return UUID(executed.body[aggregate.id_name])
             except Refusal as refusal:
                 log.warning("registration_refused", code=refusal.code, reason=refusal.reason)
