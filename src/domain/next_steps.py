@@ -51,8 +51,8 @@ def next_call(operation: "Operation", state: "State | None", known: Mapping[str,
     """Return the call of a verb on this thing, or on one that is still to be made, with what is known of its arguments, and
     those that it needs besides."""
     required = [info.alias or name for name, info in operation.input.model_fields.items() if info.is_required()]
-    target = {operation.target} - {None}
-    given = {**dict.fromkeys(target, str(state.id)), **known} if state is not None else dict(known)
+    target = () if operation.target is None else (operation.target,)
+    given = dict(known) if state is None else {**dict.fromkeys(target, str(state.id)), **known}
     return NextCall(operation.name, given, tuple(name for name in (*target, *required) if name not in given))
 
 
