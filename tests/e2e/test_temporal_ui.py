@@ -59,7 +59,7 @@ async def stack(database_url: str, pages: EmbeddedTemporal) -> AsyncIterator[Con
 @pytest.fixture(scope="module")
 async def window(browser: Browser) -> AsyncIterator[Page]:
     """A window for all tests, which has the scripts of the pages once it has seen one."""
-    async with open_window(browser, size=(WIDTH, 1100)) as window:
+    async with open_window(browser, size=(WIDTH, 1100), foreign=True) as window:
         yield window
 
 

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +47,14 @@ async def open_browser(*options: str) -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def open_window(
-    browser: Browser, *, size: tuple[int, int] = DESK, theme: Any = "dark", cookies: list[Any] | None = None
+    browser: Browser,
+    *,
+    size: tuple[int, int] = DESK,
+    theme: Any = "dark",
+    cookies: list[Any] | None = None,
+    foreign: bool = False,
 ) -> AsyncIterator[Page]:
-    """A window of somebody's own, with their cookies, in which nothing moves by itself."""
+    """A window of somebody's own, with their cookies, in which nothing moves by itself; foreign pages may complain."""
     viewport: Any = {"width": size[0], "height": size[1]}
     context: BrowserContext = await browser.new_context(viewport=viewport, color_scheme=theme, reduced_motion="reduce")
     try:
@@ -57,7 +62,7 @@ async def open_window(
             await context.add_cookies(cookies)
         page = await context.new_page()
         page.set_default_timeout(TIMEOUT_MILLISECONDS)
-        async with watch_faults(page):
+        async with nullcontext() if foreign else watch_faults(page):
             yield page
     finally:
         await context.close()
