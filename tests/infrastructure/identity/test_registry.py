@@ -260,7 +260,7 @@ async def test_any_unsigned_content_whatever_is_refused(
     if isinstance(claims, dict):
         claims = {"iss": issuer.url, **claims}
     outcome = await verdict_on(registry, f"{encode_part(header)}.{encode_part(claims)}.{base64url(signature)}")
-    assert outcome in ("malformed", "unsupported_algorithm", "bad_signature", "wrong_issuer")
+    assert outcome in ("malformed", "not_access_token_type", "unsupported_algorithm", "bad_signature", "wrong_issuer")
 
 
 @over_one_registry
