@@ -1,5 +1,5 @@
 """The rehearsal of a plan: the service judges every command in its order, on what those before it would leave, and records
-nothing. What would be refused stands in the plan as an obstacle, with the line of the file."""
+nothing. A command that would be refused is an obstacle in the plan, with the line of the file."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -156,7 +156,7 @@ def refuse_as(session: ServiceSession, refusal: "Refusal") -> NoReturn:
 
 
 def call_line(step: Mapping[str, Any]) -> str:
-    """Return a call as it is typed; what its caller must fill in stands in capitals."""
+    """Return a call as it is typed; arguments that its caller must fill in are in capitals."""
     known = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in step["arguments"].items()]
     needed = [f"{name}={name.upper()}" for name in step["needed"]]
     return f"  baton call {step['operation']} {shlex.join((*known, *needed))}"

@@ -219,7 +219,7 @@ PlainCriterion = Annotated[PlainEqualsCriterion | PlainToleranceCriterion, Field
 
 class Verification(Value):
     """Read until what is read lies within the tolerance of what was written, or the time is up; without a timeout, once.
-    What is no number must be equal."""
+    A value that is no number must be equal."""
 
     tolerance: Annotated[StrictFloat, Field(ge=0, description="In its `unit`, or the unit of the signal that is read.")]
     address: Annotated[

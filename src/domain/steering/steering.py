@@ -34,7 +34,7 @@ class SteeringVerdict(StrEnum):
 
 
 class SteeringObjective(Value):
-    """What the search is for."""
+    """The aim of a search."""
 
     kind: SteeringObjectiveKind
     """Whether to minimize, maximize, come to a value (Satisfy) or explore."""
@@ -136,7 +136,7 @@ class SteeringEvidence(Value):
 
 
 class SteeringAdvice(Value):
-    """What a decider says: measure there next, or stop."""
+    """The advice of a decider: measure there next, or stop."""
 
     verdict: SteeringVerdict
     next_point: Point | None = None

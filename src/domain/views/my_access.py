@@ -118,7 +118,7 @@ class HoldersView(Value):
     "/holders", context="edge", returns=HoldersView, open=True, refuses=[InvalidPolicyCommandError, UnauthorizedError]
 )
 class GetHolders(Query[HoldersView]):
-    """Who may give a command, by names alone; everybody who is signed in may ask."""
+    """The names of those who may give a command; everybody who is signed in may ask."""
 
     personal: ClassVar[bool] = True
     command_name: CommandName

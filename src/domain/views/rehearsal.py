@@ -37,7 +37,7 @@ class RehearsedCommand(Value):
 
 
 class RehearsedOutcome(AnswerForm):
-    """What a command would come to: all is null where it would be carried out."""
+    """The refusal that a command would meet; all is null where it would be carried out."""
 
     code: str | None = None
     """The class name of the refusal."""
