@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -94,15 +95,20 @@ def test_a_file_that_cannot_grow_drops_lines_and_takes_them_again_when_it_can(tm
     assert log.read_text().splitlines()[1:] == ["room again"]
 
 
-def test_every_line_says_which_process_of_which_build_wrote_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@contextmanager
+def configured_logging(process: str, build: str) -> Iterator[None]:
+    """Log as a process of the service does, until the end of the block."""
     before = structlog.get_config()
     try:
-        configure_logging("INFO", "worker", "1.2+site")
-        structlog.get_logger().info("begun", code="X")
+        configure_logging("INFO", process, build)
+        yield
     finally:
         structlog.configure(**before)
+
+
+def test_every_line_says_which_process_of_which_build_wrote_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with configured_logging("worker", "1.2+site"):
+        structlog.get_logger().info("begun", code="X")
     line = json.loads(capsys.readouterr().err)
     said = (line["event"], line["code"], line["process"], line["pid"], line["build"])
     assert said == ("begun", "X", "worker", os.getpid(), "1.2+site")
@@ -112,12 +118,8 @@ def test_no_way_to_say_something_raises_where_nobody_listens(pipe: tuple[int, in
     os.close(pipe[0])
     stream = LogStream(pipe[1])
     monkeypatch.setattr(sys, "stderr", stream)
-    before = structlog.get_config()
-    try:
-        configure_logging("INFO", "api", "0.1")
+    with configured_logging("api", "0.1"):
         structlog.get_logger().error("something_failed", code="X")
-    finally:
-        structlog.configure(**before)
     handler = logging.StreamHandler()
     handler.handle(logging.LogRecord("uvicorn.error", logging.ERROR, __file__, 1, "failed", (), None))
     handler.handle(logging.LogRecord("uvicorn.error", logging.ERROR, __file__, 1, "failed %d", ("x",), None))

@@ -1,6 +1,6 @@
 """Objects of the client say what they take, to whatever asks them while they run: a notebook, `dir`, `help`."""
 
-from importlib.util import find_spec
+import sys
 from inspect import getdoc, signature
 from uuid import uuid4
 
@@ -43,7 +43,7 @@ def test_lists_and_views_are_shown_as_html_without_tags_of_the_record() -> None:
     assert page._repr_html_().endswith("<p>There is more.</p>")
 
 
-@pytest.mark.skipif(find_spec("pandas") is not None, reason="pandas is installed")
-def test_without_pandas_a_frame_is_refused_with_the_way_to_get_it() -> None:
+def test_without_pandas_a_frame_is_refused_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ClientError, match="pip install pandas"):
         read_value("RunItem", ROW).to_pandas()
