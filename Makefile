@@ -32,6 +32,14 @@ $(GENERATED): $(INSTALLED) $(shell find src -name '*.py' -o -name 'examples.json
 	$(BIN)/python -m baton.cli.generated_files
 	touch $(GENERATED)
 
+# What beamlines run beside us, for tests: blueapi, queueserver and Tiled, whose requirements are not ours.
+OUTSIDE := $(ENVIRONMENT)-bluesky
+
+$(OUTSIDE)/.installed: requirements.bluesky.lock
+	$(PYTHON) -m venv $(OUTSIDE)
+	$(OUTSIDE)/bin/python -m pip install --quiet --no-compile --no-deps --require-hashes --requirement requirements.bluesky.lock
+	touch $@
+
 demo: install
 	$(BIN)/python -m baton.demo $(if $(filter-out 0,$(ONCE)),--once) $(ARGS)
 
@@ -64,7 +72,7 @@ serverless: export PROPERTY_EXAMPLES ?= 10
 serverless:
 	$(BIN)/python -m pytest --workers $(WORKERS) -m "not server and not slow" $(ARGS)
 
-unit: install
+unit: install $(OUTSIDE)/.installed
 	$(BIN)/python -m pytest --workers $(WORKERS) --ignore tests/interop --durations=10 $(ARGS)
 
 # What multiplies: twenty minutes of matrices, random conducts and kills, in an order that its printed seed gives again.
@@ -110,11 +118,13 @@ reference: install
 transcripts: install
 	$(BIN)/python -m tests.documents.transcripts $(ARGS)
 
-lock:
+lock: # aioca has no wheel for every machine, and blueapi imports it only for Channel Access
+	printf '%s\n' "blueapi>=1.21" "bluesky-queueserver>=0.0.25" "tiled[server]" bluesky-tiled-plugins | uv pip compile $(LOCK) \
+		--override <(echo 'aioca ; sys_platform == "never"') --output-file requirements.bluesky.lock -
 	uv pip compile $(LOCK) --extra demo --extra embedded --extra optimize --extra scans --extra server --extra test \
 		--output-file requirements.lock pyproject.toml
 	uv pip compile $(LOCK) --extra epics --extra optimize --extra otlp --extra scans --extra server --constraint requirements.lock \
 		--output-file requirements.server.lock pyproject.toml
 
 clean:
-	rm -rf .venv .venv-3.* .baton .baton-demo .bytecode .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis bench-results.json
+	rm -rf .venv .venv-3.* .venv-bluesky .baton .baton-demo .bytecode .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis bench-results.json
