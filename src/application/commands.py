@@ -279,7 +279,11 @@ class Commands:
         try:
             position = await session.append(batch)
         except ConcurrencyError as race:
-            if race.reason != FACTS_CHANGED and not any(append.after for append in batch.appends):
+            if (
+                operation.attempts == 1
+                and race.reason != FACTS_CHANGED
+                and not any(append.after for append in batch.appends)
+            ):
                 refuse_existing(operation, decided.stream_id)
             raise
         return replace(result, position=position or unit.position)

@@ -157,6 +157,7 @@ class Settings(BaseSettings):
     clearance_template_codes: tuple[TemplateCode, ...] = tuple(SEEDED_TITLES)
     """The safety forms the own site starts with, as a JSON list; one that was withdrawn comes back while it is listed."""
     unowned_signals: UnownedSignals | None = None
+    witnessed_runs_claim: bool | None = None
     """Whether a conduct may write to signals that no asset owns, `refuse` or `allow`; unset, it is refused in the production
     tier and allowed elsewhere."""
     unit_policy: UnitPolicy = UnitPolicy.CONVERT
@@ -342,6 +343,11 @@ class Settings(BaseSettings):
     def requests_logged(self) -> bool:
         """Whether each request is a line of the log."""
         return self.production if self.access_log is None else self.access_log
+
+    @property
+    def witnessed_claims(self) -> bool:
+        """Whether live runs elsewhere keep conducts from the assets of their devices."""
+        return self.production if self.witnessed_runs_claim is None else self.witnessed_runs_claim
 
     @property
     def unowned_signals_allowed(self) -> bool:

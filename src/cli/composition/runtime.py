@@ -145,6 +145,7 @@ class RuntimeDeployment:
             own_ids_at_peers=self.own_ids_at_peers,
             peer_accounts=self._peer_accounts,
             unit_policy=settings.unit_policy,
+            witnessed_runs_claim=settings.witnessed_claims,
             control_routes=self._routes,
         )
 

@@ -238,7 +238,7 @@ def patch_of(event: Shown) -> Shown:
 @run.region("story", asks=[GetRun, Run.aggregate.history])
 async def load_story(queries: PageQueries) -> Context:
     view, events = await queries.show(GetRun, queries.id("run_id")), await load_history(queries)
-    started = next((one for one in events if one["event_type"] == "RunStarted"), None)
+    started = next((one for one in events if one["event_type"] in ("RunStarted", "RunWitnessed")), None)
     return {
         "holds": holds_in(events),
         "adjustments": [one for one in reversed(events) if one["event_type"] == "RunAdjusted"],

@@ -14,7 +14,20 @@ from baton.domain.decision.decision import Decision, RegisterDecision
 from baton.domain.equipment.asset_tree import AssetScope, asset_scope
 from baton.domain.kernel import Call, Command, JudgedVerb, Outcome, Value, instant
 from baton.domain.run.gates import load_plan
-from baton.domain.run.run import HELD, RUNNING, Phases, Run, RunHeld, RunStopped, end_of, kind_of, load_end, run
+from baton.domain.run.run import (
+    HELD,
+    RUNNING,
+    Phases,
+    Run,
+    RunHeld,
+    RunStopped,
+    end_of,
+    kind_of,
+    load_end,
+    refuse_unheld,
+    refuse_witnessed,
+    run,
+)
 from baton.domain.safety.clearance import ACTIVE, Clearance
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.reads import Reads, ask, events_of, find_all, require
@@ -125,6 +138,9 @@ class SupervisorCommand(Command):
 class HoldForBeam(SupervisorCommand, JudgedVerb[Run, Sequence[RunHeld]]):
     """Hold a run as the supervisor, once in an outage: who resumes it is not overruled."""
 
+    def require(self, run: Run) -> None:
+        refuse_unheld(self, run)
+
     def gather(self, run: Run, call: Call) -> Reads[Sequence[RunHeld]]:
         return (yield from self.require_outage(run))
 
@@ -139,6 +155,9 @@ class StopForBeam(SupervisorCommand, JudgedVerb[Run, tuple[Sequence[RunHeld], Ph
     """Stop a run that the supervisor itself has held."""
 
     hold_id: UUID
+
+    def require(self, run: Run) -> None:
+        refuse_witnessed(self, run)
 
     def gather(self, run: Run, call: Call) -> Reads[tuple[Sequence[RunHeld], Phases]]:
         holds = yield from self.require_outage(run)

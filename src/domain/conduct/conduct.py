@@ -2,6 +2,7 @@
 Everything that can refuse a conduct does so here, before anything is written; everything later is an outcome."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, ClassVar, NamedTuple
 from uuid import UUID
 
@@ -33,10 +34,12 @@ from baton.domain.recipe.steps import PlainCriterion, RecipeStep, Step
 from baton.domain.registry import OpenedWork
 from baton.domain.run.gates import Preconditions
 from baton.domain.run.run import Run
+from baton.domain.run.witness import CLAIMS, WITNESSED_ASSETS, WitnessContact
 from baton.domain.shared.answer_form import AnswerForm
+from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.gates import pass_gates
 from baton.domain.shared.logbooks import open_logbook
-from baton.domain.shared.reads import Holders, Reads, ask, events_of, find_all, require_if_given
+from baton.domain.shared.reads import Holders, Reads, ask, events_of, find_all, members_by_key, records_of, require_if_given
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Answer, Claim, Delist, Enter, Put
@@ -53,7 +56,7 @@ Wait = Annotated[float, Field(strict=True, ge=0, le=60, description="Seconds to 
 Steps = Annotated[tuple[Any, ...], DocumentedForm(tuple[Step, ...]), Field(max_length=500)]
 Boundary = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
 SkipReason = Annotated[str, Text(500, start.InvalidProcedureReEstablishmentBoundaryError, "skip reason", personal=True)]
-Rivals = Mapping[UUID, Procedure]  # The procedures whose live conducts have judged assets to themselves, by asset.
+Rivals = Mapping[UUID, Procedure | Run]  # What has judged assets to itself, by asset: live conducts, and witnessed runs.
 
 
 class ConductAccepted(AnswerForm):
@@ -95,14 +98,36 @@ def rivals_of(procedure: Procedure, asset_ids: frozenset[UUID]) -> Reads[dict[UU
     return {id: rival for id, rival in found.items() if rival.id != procedure.id}
 
 
+def witnessed_rivals(asset_ids: frozenset[UUID], now: datetime) -> Reads[dict[UUID, Run]]:
+    """Return the live runs elsewhere that use these assets, by asset, where their witnesses gave word a moment ago and this
+    deployment keeps conducts from their devices."""
+    users = (yield from members_by_key(WITNESSED_ASSETS, *map(str, sorted(asset_ids)))) if asset_ids else {}
+    if not users or not (yield from ask(DeploymentPort.deployment)).witnessed_runs_claim:
+        return {}
+    contacts = yield from records_of(WitnessContact, run_id=tuple({id for ids in users.values() for id in ids}))
+    heard = {contact.run_id for contact in contacts if now - contact.heard_at < CLAIMS}
+    runs = yield from find_all(Run, sorted(heard))
+    return {UUID(key): runs[id] for key, ids in users.items() for id in ids if id in runs}
+
+
+def every_rival_of(procedure: Procedure, asset_ids: frozenset[UUID], now: datetime) -> Reads[dict[UUID, Procedure | Run]]:
+    """Return whatever else has these assets to itself, by asset."""
+    witnessed = yield from witnessed_rivals(asset_ids, now)
+    return {**witnessed, **(yield from rivals_of(procedure, asset_ids))}
+
+
 def refuse_rivals(rivals: Rivals) -> None:
     """Refuse a conduct on an asset that another one has to itself."""
     for asset_id, rival in sorted(rivals.items()):
         raise asset_in_use(asset_id, rival)
 
 
-def asset_in_use(asset_id: UUID, rival: Procedure | None) -> Refusal:
-    """Return the refusal of a conduct whose asset another one has."""
+def asset_in_use(asset_id: UUID, rival: Procedure | Run | None) -> Refusal:
+    """Return the refusal of a conduct whose asset another one has, or a run elsewhere."""
+    if isinstance(rival, Run):
+        detail = f"The run {rival.name} uses an asset in a RunEngine that this one is for or writes to; wait for its end."
+        facts = {"asset_id": asset_id, "run_id": rival.id}
+        return ConductProcedure.Cannot(detail, reason="asset_in_use", facts=facts, passing=True)
     detail = "Another conduct has an asset to itself that this one is for or writes to; wait for it, or hold or abort it."
     known = {} if rival is None else {"procedure_id": rival.id, "conduct_id": rival.live_conduct_id}
     return ConductProcedure.Cannot(detail, reason="asset_in_use", facts={"asset_id": asset_id, **known}, passing=True)
@@ -153,7 +178,7 @@ def load_opening(procedure: Procedure, run: Run | None, call: Call, steps: Expan
     judged = judged_assets(procedure, signals)
     facts = yield from start.start_preconditions(procedure, run, call, judged, resuming=resuming)
     cautions = yield from start.acknowledged_cautions(procedure, run, facts)
-    rivals = yield from rivals_of(procedure, judged)
+    rivals = yield from every_rival_of(procedure, judged, call.now)
     return Opening(facts, steps, signals, rivals, cautions, (yield from load_units(steps)))
 
 

@@ -14,7 +14,7 @@ from baton.domain.conduct.run_conduct import load_opening, run_estimate
 from baton.domain.conduct.views import WorkerContact, heartbeat_silence, progress_text, worker_contact
 from baton.domain.kernel import Event, Value
 from baton.domain.procedure.procedure import PendingRequest, Procedure
-from baton.domain.run.run import HELD, RUNNING, Run, RunHeld, RunStarted, RunStatus
+from baton.domain.run.run import BEGINNINGS, HELD, RUNNING, Run, RunBegun, RunHeld, RunStatus
 from baton.domain.shared.reads import Reads, find_all, latest_events, records_of
 from baton.domain.shared.text import FreeText
 from baton.domain.start.procedure_start import resuming_command
@@ -58,6 +58,7 @@ class RunNow(Value):
     name: FreeText
     status: RunStatus
     lost: bool
+    witnessed: bool
     plan_id: UUID
     plan_name: str
     """What the plan is called."""
@@ -144,13 +145,13 @@ def describe_live_work(live: LiveWork, now: datetime) -> Reads[tuple[tuple[RunNo
 class RunBeginning(NamedTuple):
     """The start of a run and, where it is held, the hold that it is under."""
 
-    started: RunStarted
+    started: RunBegun
     held: RunHeld | None
 
 
 def load_beginning(run: Run) -> Reads[RunBeginning]:
     """Load who started a run, and who holds it."""
-    (started,) = yield from latest_events(run.id, RunStarted, count=1)
+    (started,) = yield from latest_events(run.id, *BEGINNINGS, count=1)
     holds = (yield from latest_events(run.id, RunHeld, count=1)) if run.status is HELD else ()
     return RunBeginning(started, next(iter(holds), None))
 
@@ -196,6 +197,7 @@ def run_now(
         name=run.name,
         status=run.status,
         lost=run.lost and run.status is RUNNING,
+        witnessed=run.witnessed,
         plan_id=plan.id,
         plan_name=plan.name,
         subject_id=run.subject_id,

@@ -45,7 +45,7 @@ def load_live_work(asset_ids: AbstractSet[UUID] | None) -> Reads[LiveWork]:
     runs = {id: run for id, run in found.items() if run.status in LIVE}
     plans = yield from find_all(Plan, (run.plan_id for run in runs.values()))
     conducts = yield from _load_conducts()
-    touched = {id: frozenset(plans[run.plan_id].asset_ids) for id, run in runs.items()}
+    touched = {id: frozenset(plans[run.plan_id].asset_ids) | run.used_asset_ids for id, run in runs.items()}
     for one in conducts:
         if (run_id := one.procedure.parent_run_id) in touched:
             touched[run_id] |= one.procedure.judged_asset_ids

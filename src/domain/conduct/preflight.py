@@ -9,6 +9,7 @@ from pydantic import Field
 
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.conduct.conduct import (
+    every_rival_of,
     first_undone_step,
     judged_assets,
     options_of,
@@ -16,7 +17,6 @@ from baton.domain.conduct.conduct import (
     refuse_not_held,
     refuse_rivals,
     refuse_unresolved,
-    rivals_of,
 )
 from baton.domain.conduct.estimates import ConductTimePort, Estimate, WalkPosition, conduct_estimate, estimate_walk, walk_of
 from baton.domain.conduct.pins import pinned_steps, prepare_steps
@@ -186,7 +186,7 @@ def ask_gates(
             report.ask_all(start.GATES, commands, facts)
     facts = loaded.get(judged)
     cautions = () if facts is None else (yield from start.acknowledged_cautions(procedure, run, facts))
-    rivals = yield from rivals_of(procedure, judged)
+    rivals = yield from every_rival_of(procedure, judged, call.now)
     report.ask("targets_unclaimed", conducts, lambda: refuse_rivals(rivals), judged)
     return cautions, steps, signals, units
 

@@ -34,7 +34,17 @@ from baton.domain.procedure import procedure as procedures
 from baton.domain.procedure.procedure import COMPLETED, DEFINED, UNDER_WAY, Procedure
 from baton.domain.recipe.conduct_options import ChosenOptions, first_choices
 from baton.domain.registry import OpenedWork
-from baton.domain.run.run import RUNNING, ListedPhase, Run, RunConducted, RunConductStarted, RunHeld, RunStatus, run
+from baton.domain.run.run import (
+    RUNNING,
+    ListedPhase,
+    Run,
+    RunConducted,
+    RunConductStarted,
+    RunHeld,
+    RunStatus,
+    refuse_witnessed,
+    run,
+)
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, ask, events_of, find_all, latest_events, record_of, require_all
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, Unprocessable
@@ -142,6 +152,9 @@ class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):
         if len(set(ids)) < len(ids):
             raise ValueError("a procedure is conducted once; list it once")
         return self
+
+    def require(self, run: Run) -> None:
+        refuse_witnessed(self, run)
 
     def listed_phases(self) -> tuple[ListedPhase, ...]:
         phases = self.phases or tuple(Phase(procedure_id=id) for id in self.procedure_ids)

@@ -386,6 +386,13 @@ class PromoteDataset(JudgedVerb[Dataset, Trust]):
         if dataset.producing_procedure_id is not None and dataset.producing_actuation_kind is None:
             detail = "The producing procedure does not say what it was done on, so its origin is unproven; it stays a Trial."
             raise self.cannot("origin_unproven", detail)
+        witness = None if trust.run is None else trust.run.witness
+        if witness is not None and trust.actuation_kind is None:
+            detail = "The witness of its run does not say what it was done on, so its origin is unproven; it stays a Trial."
+            raise self.cannot("origin_unproven", detail)
+        if witness is not None and witness.witnessed_by == call.principal_id:
+            detail = "The account that witnessed its run cannot vouch for what it says itself; somebody else promotes it."
+            raise self.cannot("own_witness", detail)
         return [DatasetPromoted(reason=self.reason, promoted_by=call.principal_id)]
 
 

@@ -151,9 +151,10 @@ def datasets_of_run(run_id: UUID) -> Reads[tuple[Dataset, ...]]:
     return tuple(found.values())
 
 
-def product_id(procedure: Procedure, file: ProcedureFile, what: str) -> UUID:
-    """Return the id that the dataset, the copy or the acquisition of a file gets, the same in every attempt."""
-    return derived_uuid7(int(procedure.registered_at.timestamp() * 1000), f"{what}:{procedure.id}", file.uri)
+def product_id(origin_id: UUID, since: datetime, file: ProcedureFile, what: str) -> UUID:
+    """Return the id that the dataset, the copy or the acquisition of a file gets, the same in every attempt; it follows from
+    what left the file."""
+    return derived_uuid7(int(since.timestamp() * 1000), f"{what}:{origin_id}", file.uri)
 
 
 def registration_id(procedure: Procedure) -> UUID:
@@ -273,7 +274,7 @@ class GetProcedureFiles(Query[ProcedureFilesView]):
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[ProcedureFilesView]:
         files = yield from files_of(procedure.id)
-        ids = {file.uri: product_id(procedure, file, "dataset") for file in files}
+        ids = {file.uri: product_id(procedure.id, procedure.registered_at, file, "dataset") for file in files}
         known = yield from find_all(Dataset, ids.values())
         task = yield from record_of(Task, work_id=registration_id(procedure))
         left = () if task is None or task.answer is None else task.answer["left"]

@@ -15,6 +15,7 @@ from pydantic import Field
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, Verb
 from baton.domain.run.run import FAILED_RUNS, LIVE, Run, RunNarrativeLogbookOpened, RunObservationLogbookOpened, run
+from baton.domain.run.witness import PAST_GATE
 from baton.domain.shared.listing import ListQuery, Page, Where
 from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
 from baton.domain.shared.reads import Reads, find, records_of
@@ -227,7 +228,9 @@ class AppendRunLogbookEntries(JudgedVerb[Run, Actor | None]):
         logbook_id, opening = open_logbook(run.narrative_logbook_id, RunNarrativeLogbookOpened, RunLogbookEntry, call)
         rows = [RunLogbookEntry.by(call, self, logbook_id, run_id=run.id, **vars(writing)) for writing in self.entries]
         by_person = run.status not in LIVE and (author is None or author.kind is not ActorKind.AGENT)
+        noted = author is None or author.kind is ActorKind.HUMAN
         looked = [Delist(FAILED_RUNS, "")] if by_person else []
+        looked += [Delist(PAST_GATE, "")] if run.witnessed and noted else []
         return [*opening, Enter(rows), *looked, Answer({"event_count": len(rows)})]
 
 

@@ -1,6 +1,6 @@
 """A run: one execution of a plan, made to leave a dataset of record, with the assets of the plan; and how it ends."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, assert_never
@@ -14,9 +14,11 @@ from baton.domain.launch.launch import Launch, launch_end
 from baton.domain.procedure.procedure import PHASES, Procedure, ProcedureStatus, aborted_by
 from baton.domain.recipe.conduct_options import CONDUCT_CODES
 from baton.domain.registry import Internal
+from baton.domain.run.witness import STILL_HEARD, WITNESSED_ASSETS, Witness, WitnessChange, WitnessContact, WitnessedEnd
+from baton.domain.shared.gates import GateVerdict
 from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
-from baton.domain.shared.reads import Reads, find, find_all, latest_events, members_of, require_if_given
+from baton.domain.shared.reads import Reads, find, find_all, latest_events, members_of, record_of, require_if_given
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import (
     FreeText,
@@ -83,9 +85,21 @@ class Run(State):
     live_conduct_id: UUID | None = None
     lost: bool = False  # Whether the engine lost its latest conduct, so that nobody conducts it.
     actuation_kind: ActuationKind | None = None
+    witness: Witness | None = None
+    """What is known of a run that happens elsewhere and is recorded here; null for one of the service's own."""
     running_since: datetime
     """When it was started, or resumed last."""
     updated_at: datetime
+
+    @property
+    def witnessed(self) -> bool:
+        """Whether it happens elsewhere, and is only recorded here."""
+        return self.witness is not None
+
+    @property
+    def used_asset_ids(self) -> IdSet:
+        """The assets whose devices it uses elsewhere."""
+        return frozenset() if self.witness is None else self.witness.asset_ids
 
     @property
     def override_parameters_present(self) -> bool:
@@ -113,6 +127,39 @@ class RunStarted(Event, of=run, version=2, upcasters={1: dict}):
     campaign_id: UUID | None
     decided_by_decision_id: UUID | None
     launch_id: UUID | None = None
+
+
+class RunWitnessed(Event, of=run):
+    """A run that happens elsewhere is recorded, with the verdicts of the gates, which none of them could enforce."""
+
+    name: FreeText
+    plan_id: UUID
+    subject_id: UUID | None
+    document_uid: str
+    plan_name: str | None
+    began_at: datetime
+    holdable: bool
+    simulated: bool | None
+    late: bool
+    override_parameters: Parameters
+    effective_parameters: Parameters
+    parameters_schema_revision: int
+    external_refs: dict[str, str]
+    metadata: Annotated[dict[str, Any], TextsMayContainPersonalData()]
+    acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()]
+    gates: Annotated[tuple[GateVerdict, ...] | None, MayContainPersonalData()]
+    override_reason: Annotated[str | None, MayContainPersonalData()]
+    witnessed_by: UUID
+
+
+class RunWitnessChanged(Event, of=run):
+    """The witness of a run told that its devices became known, that it was paused or resumed, or how it ended."""
+
+    change: WitnessChange
+    at: datetime
+    sources: tuple[str, ...] = ()
+    asset_ids: IdSet = frozenset()
+    end: WitnessedEnd | None = None
 
 
 class ListedPhase(Value):
@@ -228,7 +275,11 @@ RunEnded = RunCompleted | RunStopped | RunAborted | RunTruncated
 RunConductEvent = RunLaunched | RunConductStarted | RunConducted
 RunCampaignEvent = RunAddedToCampaign | RunRemovedFromCampaign
 RunLogbookOpened = RunObservationLogbookOpened | RunNarrativeLogbookOpened
-RunEvent = RunHeld | RunResumed | RunAdjusted | RunConductEvent | RunCampaignEvent | RunLogbookOpened | RunEnded
+RunBegun = RunStarted | RunWitnessed
+BEGINNINGS: tuple[type[RunBegun], ...] = (RunStarted, RunWitnessed)
+RunEvent = (
+    RunHeld | RunResumed | RunAdjusted | RunWitnessChanged | RunConductEvent | RunCampaignEvent | RunLogbookOpened | RunEnded
+)
 ENDINGS: dict[type[Event], RunStatus] = {
     RunCompleted: COMPLETED,
     RunStopped: STOPPED,
@@ -238,10 +289,14 @@ ENDINGS: dict[type[Event], RunStatus] = {
 
 
 @run.begin
-def begin(event: RunStarted) -> Run:
-    known = {name: value for name, value in event if name not in ("acknowledged_cautions", "decided_by_decision_id")}
+def begin(event: RunBegun) -> Run:
     at = event.occurred_at
-    return Run(id=event.stream_id, created_at=at, running_since=at, updated_at=at, **known)
+    known = {name: value for name, value in event if name in {field.name for field in fields(Run)}}
+    if isinstance(event, RunWitnessed):
+        told = {name: value for name, value in event if name in Witness.model_fields}
+        unsaid: dict[str, Any] = {"raid": None, "pinned_calibration_ids": frozenset(), "trigger_source": None}
+        known = {**unsaid, **known, "witness": Witness.model_construct(**told)}
+    return Run(**{**known, "id": event.stream_id, "created_at": at, "running_since": at, "updated_at": at})
 
 
 @run.evolve
@@ -258,6 +313,8 @@ def evolve(run: Run, event: RunEvent) -> Run:
             )
         case RunResumed():
             run = copy_with(run, status=RUNNING, running_since=event.occurred_at)
+        case RunWitnessChanged():
+            run = copy_with(run, witness=witness_after(run.witness, event))
         case RunAdjusted():
             parameters, revision = event.effective_parameters, event.parameters_schema_revision
             run = copy_with(run, effective_parameters=parameters, parameters_schema_revision=revision)
@@ -286,12 +343,45 @@ def evolve(run: Run, event: RunEvent) -> Run:
     return copy_with(run, updated_at=event.occurred_at)
 
 
+def witness_after(witness: Witness | None, event: RunWitnessChanged) -> Witness | None:
+    """Return what is known of a run that happens elsewhere after one more word from its witness."""
+    if witness is None:
+        return None
+    match event.change:
+        case WitnessChange.DESCRIBED:
+            return witness.model_copy(update={"asset_ids": witness.asset_ids | event.asset_ids})
+        case WitnessChange.PAUSED:
+            return witness.model_copy(update={"paused_since": event.at})
+        case WitnessChange.RESUMED | WitnessChange.ENDED:
+            return witness.model_copy(update={"paused_since": None})
+        case WitnessChange.HEARD:
+            return witness
+        case _:
+            assert_never(event.change)
+
+
+def refuse_witnessed(command: Command, run: Run) -> None:
+    """Refuse a verb on a run that happens elsewhere and would not obey it."""
+    if run.witness is not None:
+        detail = "The run happens in a RunEngine, and is only recorded here; do this where it runs."
+        raise command.cannot("witnessed", detail, document_uid=run.witness.document_uid)
+
+
+def refuse_unheld(command: Command, run: Run) -> None:
+    """Refuse to hold a run that happens elsewhere and does not wait while it is Held."""
+    if run.witness is None or not run.witness.holdable:
+        refuse_witnessed(command, run)
+
+
 @run.command(post="/{run_id}/hold", allowed=[RUNNING], leads_to=HELD, records=RunHeld, attempts=3)
 class HoldRun(JudgedVerb[Run, Decision | None]):
     """Pause the run; it continues only when somebody resumes it."""
 
     reason: Annotated[str, run.text("hold_reason", 500, label="reason", personal=True)] | None = None
     decided_by_decision_id: UUID | None = None
+
+    def require(self, run: Run) -> None:
+        refuse_unheld(self, run)
 
     def gather(self, run: Run, call: Call) -> Reads[Decision | None]:
         return (yield from require_if_given(Decision, self.decided_by_decision_id))
@@ -315,6 +405,8 @@ class RunSummary(Summary):
     running_since: datetime
     updated_at: datetime
     lost: bool
+    witnessed: bool
+    """Whether it happens elsewhere, and is only recorded here."""
 
 
 @run.listing(RunSummary)
@@ -326,6 +418,7 @@ class ListRuns(NamedListQuery[RunSummary]):
     subject_id: UUID | None = None
     campaign_id: UUID | None = None
     launch_id: UUID | None = None
+    witnessed: bool | None = None
 
 
 Phases = tuple[Procedure, ...]
@@ -355,7 +448,8 @@ def load_end(run: Run) -> Reads[Phases]:
 def end_of(run: Run, ended: RunEnded) -> Outcome:
     """Return what ends a run, which is then no longer among the live ones, and its launch."""
     reason = None if isinstance(ended, RunCompleted) else ended.reason
-    return [ended, Delist(LIVE_RUNS, str(run.plan_id)), *launch_end(run.launch_id, ENDINGS[type(ended)], reason)]
+    free = [Delist(WITNESSED_ASSETS, str(id)) for id in sorted(run.used_asset_ids)]
+    return [ended, Delist(LIVE_RUNS, str(run.plan_id)), *free, *launch_end(run.launch_id, ENDINGS[type(ended)], reason)]
 
 
 def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = None) -> None:
@@ -373,6 +467,9 @@ class CompleteRun(JudgedVerb[Run, Phases]):
     """Complete the run as intended; a held one only once it has phases and every one of them is Completed."""
 
     conduct_id: Annotated[UUID | None, Internal()] = None  # The run's own conduct, which completes it unless it is held.
+
+    def require(self, run: Run) -> None:
+        refuse_witnessed(self, run)
 
     def gather(self, run: Run, call: Call) -> Reads[Phases]:
         return (yield from load_end(run))
@@ -408,6 +505,9 @@ class StopRun(RunEnding):
 
     reason: Annotated[str, run.text("stop_reason", 500, label="reason", personal=True)]
 
+    def require(self, run: Run) -> None:
+        refuse_witnessed(self, run)
+
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
         return end_of(run, RunStopped(**dict(self), actuation_kind=kind_of(run, phases)))
 
@@ -433,6 +533,9 @@ class AbortRun(JudgedVerb[Run, tuple[Phases, bool]]):
     reason: Annotated[str, run.text("abort_reason", 500, label="reason", personal=True)]
     conduct_id: Annotated[UUID | None, Internal()] = None  # The run's own conduct, which aborts it where it fails.
 
+    def require(self, run: Run) -> None:
+        refuse_witnessed(self, run)
+
     def gather(self, run: Run, call: Call) -> Reads[tuple[Phases, bool]]:
         """Return the phases, and whether the run failed by itself: its conduct aborts it, and no person aborted a phase."""
         yield from require_if_given(Decision, self.decided_by_decision_id)
@@ -457,10 +560,22 @@ class TruncateRun(RunEnding):
     def gather(self, run: Run, call: Call) -> Reads[Phases]:
         yield from require_if_given(Decision, self.decided_by_decision_id)
         refuse_blank_text(self)
-        if self.interrupted_at is not None:
+        if self.interrupted_at is not None and run.witness is None:  # a witnessed run has its own clock
             at, now, since = self.interrupted_at, call.now, run.created_at
             check_told_time(at, InvalidRunInterruptedAtError, now, since, "the start of the run")
+        yield from self.refuse_still_heard(run, call)
         return (yield from load_end(run))
+
+    def refuse_still_heard(self, run: Run, call: Call) -> Reads[None]:
+        """Refuse to close the books on a run whose witness still gives word, unless the witness itself does it."""
+        if run.witness is None or run.status not in LIVE or call.principal_id == run.witness.witnessed_by:
+            return
+        contact = yield from record_of(WitnessContact, run_id=run.id)
+        if contact is not None and call.now - contact.heard_at < STILL_HEARD:
+            detail = (
+                "Its witness still gives word of this run; end it where it runs, or wait until a minute passed without word."
+            )
+            raise self.cannot("still_heard", detail, heard_at=contact.heard_at.isoformat())
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
         refuse_live(self, run, phases, run.live_conduct_id)

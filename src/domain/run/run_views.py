@@ -8,8 +8,9 @@ from uuid import UUID
 from baton.domain.access.references import Acts, ActsByTurns, acts_of
 from baton.domain.kernel import TimeTravel, Value
 from baton.domain.procedure.procedure import ProcedureStatus
-from baton.domain.run.run import ENDINGS, Run, RunHeld, RunResumed, RunStarted, phases_of, run
-from baton.domain.shared.reads import Reads, permitted_commands
+from baton.domain.run.run import BEGINNINGS, ENDINGS, Run, RunHeld, RunResumed, phases_of, run
+from baton.domain.run.witness import WitnessContact
+from baton.domain.shared.reads import Reads, permitted_commands, record_of
 from baton.domain.shared.text import FreeText
 
 
@@ -35,12 +36,16 @@ class RunView(ActsByTurns, Run):
     started_by: UUID
     started_by_name: str | None
     phases: tuple[RunPhaseView, ...] | None
+    heard_at: datetime | None
+    """When its witness last gave word; null for a run that is not witnessed."""
 
     @classmethod
     def load(cls, query: TimeTravel[Self], state: Run) -> Reads[Self]:
         by_turns: Acts = {"held": (RunHeld,), "resumed": (RunResumed,), "ended": tuple(ENDINGS)}
-        acts = yield from acts_of(query, state.id, {"started": (RunStarted,)}, by_turns)
-        return cls.of(state, **acts, phases=None if query.travels else (yield from run_phases(state)))
+        acts = yield from acts_of(query, state.id, {"started": BEGINNINGS}, by_turns)
+        phases = None if query.travels else (yield from run_phases(state))
+        contact = (yield from record_of(WitnessContact, run_id=state.id)) if state.witnessed else None
+        return cls.of(state, **acts, phases=phases, heard_at=None if contact is None else contact.heard_at)
 
 
 def run_phases(run: Run) -> Reads[tuple[RunPhaseView, ...]]:

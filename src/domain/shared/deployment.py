@@ -59,6 +59,7 @@ class Deployment:
     own_ids_at_peers: Mapping[str, UUID]  # The id that this facility has at each peer, by their codes.
     peer_accounts: Mapping[UUID, str]  # The accounts of peers here, and the codes of their facilities.
     unit_policy: UnitPolicy  # What becomes of a value whose declared unit is not that of its signal.
+    witnessed_runs_claim: bool  # Whether live runs elsewhere keep conducts from the assets of their devices.
     control_routes: tuple[DeclaredRoute, ...]  # What serves each signal; where writes are disabled, all are read-only.
 
 

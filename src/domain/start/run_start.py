@@ -26,7 +26,19 @@ from baton.domain.recipe.steps import located_steps
 from baton.domain.registry import Internal
 from baton.domain.run import gates
 from baton.domain.run.gates import RESUME_GATES, Preconditions, load_plan, run_preconditions
-from baton.domain.run.run import HELD, LIVE, LIVE_RUNS, RUNNING, Parameters, Run, RunAdjusted, RunResumed, RunStarted, run
+from baton.domain.run.run import (
+    HELD,
+    LIVE,
+    LIVE_RUNS,
+    RUNNING,
+    Parameters,
+    Run,
+    RunAdjusted,
+    RunResumed,
+    RunStarted,
+    refuse_witnessed,
+    run,
+)
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.gates import CommandVerdict, Gate, GateReport, GateVerdict, pass_gates
 from baton.domain.shared.identifiers import trimmed_refs
@@ -346,6 +358,9 @@ class AdjustRun(JudgedVerb[Run, Method]):
         if run.status in LIVE and not self.parameters_patch:
             raise InvalidRunAdjustPatchError("The patch is empty; name at least one parameter.")
         return method
+
+    def require(self, run: Run) -> None:
+        refuse_witnessed(self, run)
 
     def decide(self, run: Run, call: Call, method: Method) -> Outcome:
         stored, written = run.effective_parameters, run.parameters_schema_revision

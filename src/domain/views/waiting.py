@@ -31,7 +31,8 @@ from baton.domain.queue.queue import ACTIVE, Queue, QueueHeld, QueueItemBlocked,
 from baton.domain.queue.views import ListQueues
 from baton.domain.recipe.plan import Plan
 from baton.domain.registry import REGISTRY, Operation, standalone_query
-from baton.domain.run.run import FAILED_RUNS, HELD, ListRuns, Run, RunAborted
+from baton.domain.run.run import FAILED_RUNS, HELD, ListRuns, Run, RunAborted, RunWitnessed
+from baton.domain.run.witness import PAST_GATE
 from baton.domain.safety.clearance import ClearanceStatus
 from baton.domain.safety.clearance_views import BoundRecords, ListClearances
 from baton.domain.schedule.schedule import Schedule, ScheduleStatus
@@ -56,6 +57,7 @@ class WaitingKind(StrEnum):
     UNKNOWN_OUTCOME = "unknown_outcome"
     CLOSING_FAILED = "closing_failed"
     FAILED_RUN = "failed_run"
+    WITNESSED_PAST_GATE = "witnessed_past_gate"
     HELD_QUEUE = "held_queue"
     BLOCKED_QUEUE_ITEM = "blocked_queue_item"
     WRONG_COPY = "wrong_copy"
@@ -176,6 +178,21 @@ def failed_runs(call: Call) -> Reads[list[Waiting]]:
         commands = ("acknowledge_run", "append_run_logbook_entries", "get_run_conduct")
         kind, since = WaitingKind.FAILED_RUN, aborted.occurred_at
         found.append(Waiting(kind, run.id, run.name, since, aborted.reason, commands, plans[run.plan_id].asset_ids))
+    return found
+
+
+def runs_past_gates(call: Call) -> Reads[list[Waiting]]:
+    """Return the runs elsewhere that began with a gate closed or overridden, until a person has written a note."""
+    runs = yield from find_all(Run, (yield from all_members_of(PAST_GATE)))
+    plans = yield from find_all(Plan, (run.plan_id for run in runs.values()))
+    found = []
+    for run in runs.values():
+        (witnessed,) = yield from latest_events(run.id, RunWitnessed, count=1)
+        closed = [gate.detail for gate in witnessed.gates or () if not gate.passed and gate.detail]
+        overridden = [f"The gates were overridden: {witnessed.override_reason}"] if witnessed.override_reason else []
+        commands, kind = ("append_run_logbook_entries", "get_run"), WaitingKind.WITNESSED_PAST_GATE
+        asset_ids, why = plans[run.plan_id].asset_ids | run.used_asset_ids, " ".join((*overridden, *closed))
+        found.append(Waiting(kind, run.id, run.name, witnessed.occurred_at, why, commands, asset_ids))
     return found
 
 
@@ -403,6 +420,7 @@ SOURCES: dict[Source, frozenset[WaitingKind]] = {
     held_procedures: frozenset({WaitingKind.HELD_PROCEDURE, WaitingKind.UNKNOWN_OUTCOME}),
     failed_closings: frozenset({WaitingKind.CLOSING_FAILED}),
     failed_runs: frozenset({WaitingKind.FAILED_RUN}),
+    runs_past_gates: frozenset({WaitingKind.WITNESSED_PAST_GATE}),
     stopped_queues: frozenset({WaitingKind.HELD_QUEUE, WaitingKind.BLOCKED_QUEUE_ITEM}),
     wrong_copies: frozenset({WaitingKind.WRONG_COPY}),
     recovering_supplies: frozenset({WaitingKind.SUPPLY_RECOVERING}),
