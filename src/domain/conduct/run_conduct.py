@@ -153,9 +153,6 @@ class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):
             raise ValueError("a procedure is conducted once; list it once")
         return self
 
-    def require(self, run: Run) -> None:
-        refuse_witnessed(self, run)
-
     def listed_phases(self) -> tuple[ListedPhase, ...]:
         phases = self.phases or tuple(Phase(procedure_id=id) for id in self.procedure_ids)
         chosen = first_choices(self).model_dump(mode="json")
@@ -164,6 +161,7 @@ class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):
 
     def gather(self, run: Run, call: Call) -> Reads[UUID | None]:
         """Refuse a conduct that cannot begin; return the live conduct that this one repeats, or None."""
+        refuse_witnessed(self, run)
         listed = self.listed_phases()
         if run.live_conduct_id is not None and (yield from self._repeats(run, run.live_conduct_id, listed, call)):
             return run.live_conduct_id

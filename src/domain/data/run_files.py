@@ -89,8 +89,9 @@ class RegisterRunFiles(JudgedVerb[Run, RunFileFacts]):
     """Register the files that a witnessed run left as datasets, as its plan says; those registered stay as they are."""
 
     files: Annotated[tuple[RunFile, ...], Field(min_length=1, max_length=MAX_FILES)]
+    """The files to register."""
     patience_seconds: Annotated[int, Field(ge=0, le=600)] = 600
-    """How long files that are not there yet are waited for."""
+    """Seconds to wait for files that are not there yet."""
     wait: Wait = 30
 
     def gather(self, run: Run, call: Call) -> Reads[RunFileFacts]:

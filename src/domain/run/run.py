@@ -288,14 +288,17 @@ ENDINGS: dict[type[Event], RunStatus] = {
 }
 
 
+STATE_FIELDS = frozenset(field.name for field in fields(Run))
+
+
 @run.begin
 def begin(event: RunBegun) -> Run:
     at = event.occurred_at
-    known = {name: value for name, value in event if name in {field.name for field in fields(Run)}}
+    known: dict[str, Any] = {name: value for name, value in event if name in STATE_FIELDS}
     if isinstance(event, RunWitnessed):
         told = {name: value for name, value in event if name in Witness.model_fields}
-        unsaid: dict[str, Any] = {"raid": None, "pinned_calibration_ids": frozenset(), "trigger_source": None}
-        known = {**unsaid, **known, "witness": Witness.model_construct(**told)}
+        unsaid = dict.fromkeys(("raid", "trigger_source", "campaign_id"))
+        known = {**unsaid, **known, "pinned_calibration_ids": frozenset(), "witness": Witness.model_construct(**told)}
     return Run(**{**known, "id": event.stream_id, "created_at": at, "running_since": at, "updated_at": at})
 
 
@@ -406,7 +409,6 @@ class RunSummary(Summary):
     updated_at: datetime
     lost: bool
     witnessed: bool
-    """Whether it happens elsewhere, and is only recorded here."""
 
 
 @run.listing(RunSummary)

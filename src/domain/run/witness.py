@@ -54,7 +54,7 @@ class StreamCount(Value):
     """Number of events that the witness saw."""
 
 
-Streams = Annotated[dict[Annotated[str, Field(min_length=1, max_length=200)], StreamCount], Field(max_length=200)]
+Streams = Annotated[dict[str, StreamCount], Field(max_length=200)]
 
 
 class WitnessedEnd(Value):
@@ -100,7 +100,6 @@ class Witness(Value):
     """What is known of a run that happens elsewhere: which one it is, who witnesses it, and what it allows."""
 
     document_uid: str
-    """The uid of the start document of the Bluesky run."""
     plan_name: str | None
     """The name of the Bluesky plan."""
     began_at: datetime

@@ -57,7 +57,9 @@ class WitnessRunChange(JudgedVerb[Run, WitnessFacts]):
     """Tell what became of a run that happens elsewhere; a change that was told before is left as it is."""
 
     change: WitnessChange
+    """What is told: the devices, a pause, a sign of life, or the end."""
     at: Instant
+    """When it happened, by the clock of the RunEngine."""
     sources: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=500)], ...], Field(max_length=200)] = ()
     """The addresses of the devices that a stream reads."""
     standing: Standing = Standing()
@@ -86,11 +88,9 @@ class WitnessRunChange(JudgedVerb[Run, WitnessFacts]):
         if run.witness.witnessed_by != call.principal_id:
             detail = "Another account witnesses this run; tell its changes with the token of that account."
             raise self.cannot("other_witness", detail, witnessed_by=str(run.witness.witnessed_by))
-        if run.status not in LIVE:
-            return []
         heard = Put(WitnessContact(run_id=run.id, heard_at=call.now, **dict(self.standing)))
         repeated = any((one.change, one.at) == (self.change, self.at) for one in facts.told)
-        if self.change is WitnessChange.HEARD or repeated:
+        if run.status not in LIVE or self.change is WitnessChange.HEARD or repeated:
             return [heard]
         ids = facts.asset_ids - run.witness.asset_ids
         told = RunWitnessChanged(change=self.change, at=self.at, sources=self.sources, asset_ids=ids, end=self.end)

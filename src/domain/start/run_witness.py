@@ -54,10 +54,14 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
     document_uid: Annotated[str, Word(200)]
     plan_id: UUID
     plan_name: Annotated[str, Word(200)] | None = None
+    """The name of the Bluesky plan."""
     name: Annotated[str, Field(min_length=1, max_length=200)]
     began_at: Instant
+    """When the run began, by the start document."""
     holdable: bool = False
+    """Whether the run waits at its next checkpoint while it is Held."""
     simulated: bool | None = None
+    """Whether it is done on simulated equipment; null where nobody says."""
     subject_id: UUID | None = None
     parameters: dict[str, JsonValue] = {}
     """The arguments of the Bluesky plan; those that the method's schema accepts govern the run."""

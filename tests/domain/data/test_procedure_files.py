@@ -90,8 +90,14 @@ def test_a_program_derives_from_the_datasets_among_its_inputs() -> None:
 def test_ids_follow_from_procedure_and_address_and_differ_in_kind() -> None:
     procedure: Any = SimpleNamespace(id=new_id(), registered_at=START)
     one, other = ProcedureFile("file:///a", 0, True, START), ProcedureFile("file:///b", 0, True, START)
-    assert product_id(procedure, one, "dataset") == product_id(procedure, one._replace(step_index=4), "dataset")
-    ids = [product_id(procedure, file, what) for file in (one, other) for what in ("dataset", "distribution")]
+    assert product_id(procedure.id, procedure.registered_at, one, "dataset") == product_id(
+        procedure, one._replace(step_index=4), "dataset"
+    )
+    ids = [
+        product_id(procedure.id, procedure.registered_at, file, what)
+        for file in (one, other)
+        for what in ("dataset", "distribution")
+    ]
     assert len(set(ids)) == 4
 
 

@@ -45,6 +45,8 @@ PEER = "alpha-source"
 CALLERS: dict[str, str] = {
     "observe_supply_status": "account_id",
     "observe_enclosure_status": "account_id",
+    "witness_run": "account_id",
+    "witness_run_change": "account_id",
     "publish_calibration_revision": "actor_id",
     "adopt_received_artifact": "actor_id",
 }
@@ -82,6 +84,21 @@ async def bind_subject(api: Api, ids: Ids) -> None:
 async def propose_oneself(api: Api, ids: Ids) -> None:
     command = AddGroupMember(actor_id=UUID(ids["actor_id"]))
     ids["proposal_id"] = await propose(api, ids, command, ids["group_id"], by=caller_of(api))
+
+
+async def witness_run(api: Api, ids: Ids) -> None:
+    """Record a run that happens elsewhere, as the account that tells its changes."""
+    ids.setdefault("account_id", await MAKERS["account_id"](api, ids))
+    plan = {"plan_id": ids["plan_id"], "document_uid": mark(), "name": "count 42", "began_at": "2026-10-06T08:00:00Z"}
+    answer = await api.acting_as(ids["account_id"]).post("/runs/witness", plan)
+    assert answer.status_code == 201, answer.text
+    ids["run_id"] = answer.json()["run_id"]
+
+
+async def end_witnessed_run(api: Api, ids: Ids) -> None:
+    await witness_run(api, ids)
+    over = {"change": "ended", "at": "2026-10-06T08:05:00Z", "end": {"exit_status": "success"}}
+    await api.acting_as(ids["account_id"]).execute(f"/runs/{ids['run_id']}/witness", over)
 
 
 async def register_root(api: Api, ids: Ids) -> None:
@@ -302,7 +319,9 @@ STEPS: dict[str, tuple[Step, ...]] = {
         *("set_plan_data_registration", register_phase),
         *("start_procedure", "complete_procedure"),
     ),
+    "register_run_files": ("set_plan_data_registration", end_witnessed_run),
     "resume_schedule": ("hold_schedule",),
+    "witness_run_change": (witness_run,),
     "resume_queue": ("hold_queue",),
     "promote_caution_proposal": (choose_caution_proposal,),
     "version_agent": ("define_agent",),

@@ -45,7 +45,7 @@ MEANINGS = {
     "max_bytes": "The size of a page at most, in bytes.",
     "message": "What happened, in a sentence.",
     "method": "The HTTP method.",
-    "min_position": "Wait until the list shows everything up to this position, a number from `X-Baton-Position`.",
+    "min_position": "Wait until the list shows this position, a number from `X-Baton-Position`.",
     "name": "What people call it.",
     "next_cursor": "Pass it as `cursor` to get the next page; null on the last one.",
     "notes": "Remarks.",

@@ -34,6 +34,8 @@ MEANINGS = {
     "deviations": "Setpoints that read something else than was written.",
     "effective_parameters": "The parameters that govern the run: the plan's, then its own.",
     "ended_at": "When it ended.",
+    "document_uid": "The uid of the start document of the Bluesky run.",
+    "witnessed": "Whether it happens elsewhere and is only recorded here.",
     "entries": "The entries to add.",
     "entry_kind": "Whether it is a note or a debrief.",
     "error_class": "The class name of the failure.",

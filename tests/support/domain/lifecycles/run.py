@@ -5,8 +5,8 @@ from uuid import UUID
 
 from baton.domain.agent.debrief import RUN_DEBRIEFER
 from baton.domain.procedure.procedure import ProcedureCompleted, ProcedureRegistered, ProcedureStarted
-from baton.domain.recipe.plan import Plan
-from baton.domain.run.run import Run, RunStarted
+from baton.domain.recipe.plan import DataRegistration, Plan, PlanDataRegistrationSet
+from baton.domain.run.run import Run, RunStarted, RunWitnessed
 from baton.domain.start.registration import RegisterProcedure
 from baton.domain.start.run_start import StartRun
 from tests.support.domain.agents import seed_agent
@@ -49,6 +49,47 @@ def run_started() -> RunStarted:
         campaign_id=None,
         decided_by_decision_id=None,
     )
+
+
+def run_witnessed(plan_id: UUID, witnessed_by: UUID) -> RunWitnessed:
+    """The event by which a run that happens elsewhere is recorded."""
+    return RunWitnessed(
+        name="count 42",
+        plan_id=plan_id,
+        subject_id=None,
+        document_uid="5f1c",
+        plan_name="count",
+        began_at=START,
+        holdable=True,
+        simulated=None,
+        late=False,
+        override_parameters={},
+        effective_parameters={},
+        parameters_schema_revision=1,
+        external_refs={},
+        metadata={},
+        acknowledged_cautions=(),
+        gates=(),
+        override_reason=None,
+        witnessed_by=witnessed_by,
+    )
+
+
+def as_witnessed(world: World, run_id: UUID, scene: Scene) -> None:
+    """Have the run be one that happens elsewhere, of a plan that says how files are registered."""
+    started, *later = world.streams[Run.__name__, run_id]
+    world.streams[Run.__name__, run_id].clear()
+    world.given(run_id, run_witnessed(started.plan_id, world.principal_id))
+    world.streams[Run.__name__, run_id] += later
+    world.given(started.plan_id, PlanDataRegistrationSet(data_registration=DataRegistration(supply_id=new_id())))
+
+
+def one_word(scene: Scene) -> dict[str, Any]:
+    return {"change": "heard", "at": START}
+
+
+def one_file(scene: Scene) -> dict[str, Any]:
+    return {"files": [{"uri": "file:///data/scan_42.h5"}]}
 
 
 def one_phase_to_come(world: World, run_id: UUID, scene: Scene) -> None:
@@ -105,8 +146,17 @@ RUN = Lifecycle(
         "append_run_logbook_entries": Verb(given=one_note),
         # It is asked for in a row beside the run, and written by an agent later.
         "regenerate_run_debrief": Verb(quiet=True),
+        "witness_run_change": Verb(quiet=True, given=one_word, arranged=as_witnessed),
+        "register_run_files": Verb(
+            "Completed Stopped Aborted Truncated",
+            refusal="RunCannotRegisterFilesError",
+            quiet=True,
+            given=one_file,
+            arranged=as_witnessed,
+        ),
     },
     run_world,
+    also_by=("witness_run",),
 )
 
 LIVES = (RUN,)
