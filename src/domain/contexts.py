@@ -32,17 +32,8 @@ CONTEXTS = {
         *("recipe.plan_inspection", "recipe.recipe"),
     ),
     "run": (
-        *(
-            "run.run",
-            "run.run_views",
-            "run.witnessing",
-            "start.run_start",
-            "start.run_witness",
-            "conduct.run_conduct",
-            "run.logbooks",
-            "views.beamline_now",
-        ),
-        *("start.run_witness", "run.witnessing", "views.waiting", "views.hold_everything"),
+        *("run.run", "run.run_views", "start.run_start", "conduct.run_conduct", "run.logbooks", "start.run_witness"),
+        *("run.witnessing", "views.beamline_now", "views.waiting", "views.hold_everything"),
     ),
     "operation": (
         *("procedure.procedure", "conduct.procedure_views", "start.registration", "start.procedure_start"),
@@ -54,15 +45,8 @@ CONTEXTS = {
     "campaign": ("campaign.campaign",),
     "calibration": ("calibration.calibration", "federation.publication", "views.at_risk_results"),
     "data": (
-        *(
-            "data.dataset",
-            "data.distribution",
-            "data.acquisition",
-            "data.scan",
-            "data.attestation",
-            "data.procedure_files",
-            "data.run_files",
-        ),
+        *("data.dataset", "data.distribution", "data.acquisition", "data.scan", "data.attestation"),
+        *("data.procedure_files", "data.run_files"),
         *("data.edition", "data.exports", "data.catalogue", "data.provenance", "data.preview"),
     ),
     "decision": ("decision.decision",),

@@ -54,7 +54,8 @@ async def scene(api: Api) -> Scene:
     return Scene(line, api.acting_as(operator), api.acting_as(witness))
 
 
-def ended(status: str = "success", **over: Any) -> dict[str, Any]:
+def end_of(status: str = "success", **over: Any) -> dict[str, Any]:
+    """Return what a witness says of the end of a run."""
     streams = {"primary": {"announced": 3, "recorded": 3}}
     return {"end": {"exit_status": status, "streams": streams, "num_points": 3, **over}}
 
@@ -79,7 +80,7 @@ async def test_a_run_elsewhere_is_recorded_once_with_its_readings_and_its_end(sc
     assert (await scene.run(run_id))["witness"]["paused_since"] == at.isoformat().replace("+00:00", "Z")
     await scene.tell(run_id, "resumed")
     for _ in range(2):
-        await scene.tell(run_id, "ended", at, **ended())
+        await scene.tell(run_id, "ended", at, **end_of())
     view = await scene.run(run_id)
     assert (view["status"], view["witness"]["paused_since"], view["actuation_kind"]) == ("Completed", None, None)
     assert (await scene.operator.get(f"/runs/{run_id}/observations")).json()["items"][0]["value"] == 4.2
@@ -105,11 +106,11 @@ async def test_a_repeated_change_is_left_as_it_is(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("end", "status", "reason"),
     [
-        (ended(), "Completed", None),
-        (ended(stopped=True), "Stopped", "The RunEngine was told to stop."),
-        (ended(num_points=9), "Stopped", "3 of 9 announced events came."),
-        (ended("abort"), "Aborted", "The RunEngine aborted it."),
-        (ended("fail", reason="motor stalled"), "Aborted", "motor stalled"),
+        (end_of(), "Completed", None),
+        (end_of(stopped=True), "Stopped", "The RunEngine was told to stop."),
+        (end_of(num_points=9), "Stopped", "3 of 9 announced events came."),
+        (end_of("abort"), "Aborted", "The RunEngine aborted it."),
+        (end_of("fail", reason="motor stalled"), "Aborted", "motor stalled"),
     ],
 )
 async def test_what_the_stop_document_says_and_what_was_seen_decide_the_end(
@@ -132,19 +133,20 @@ async def test_gates_are_recorded_and_wait_for_a_note_of_a_person(scene: Scene) 
     closed = [gate for gate in began["payload"]["gates"] if not gate["passed"]]
     assert [gate["gate"] for gate in closed] == ["parameters_valid"]
 
-    async def waiting() -> list[str]:
+    async def reasons_to_look() -> list[str]:
+        """Return why the run waits for a person."""
         items = (await scene.operator.get("/waiting", kind="witnessed_past_gate")).json()["items"]
         return [item["why"] for item in items if item["id"] == run_id]
 
-    (why,) = await waiting()
+    (why,) = await reasons_to_look()
     assert "commissioning of the new stage" in why
     assert closed[0]["detail"] in why
     note = {"entries": [{"event_id": str(new_id()), "text": "Looked at it; the values are those of the test."}]}
     assert (await scene.witness.post(f"/runs/{run_id}/logbook", note)).status_code == 200
-    assert await waiting(), "the witness itself cannot settle it"
+    assert await reasons_to_look(), "the witness itself cannot settle it"
     note["entries"][0]["event_id"] = str(new_id())
     assert (await scene.operator.post(f"/runs/{run_id}/logbook", note)).status_code == 200
-    assert await waiting() == []
+    assert await reasons_to_look() == []
 
 
 async def test_a_run_that_began_long_ago_says_nothing_of_gates_and_is_not_live(scene: Scene) -> None:
@@ -155,7 +157,7 @@ async def test_a_run_that_began_long_ago_says_nothing_of_gates_and_is_not_live(s
     assert run_id not in [one["run_id"] for one in now["runs"]]
     refused = await scene.operator.post(f"/runs/{run_id}/hold", {"reason": "too late"})
     assert (refused.status_code, refused.json()["reason"]) == (409, "witnessed")
-    await scene.tell(run_id, "ended", **ended())
+    await scene.tell(run_id, "ended", **end_of())
     assert (await scene.run(run_id))["status"] == "Completed"
 
 
@@ -183,7 +185,7 @@ async def test_hold_everything_names_a_run_that_would_not_obey(scene: Scene) -> 
     assert {one["id"]: one["reason"] for one in answer["refused"]}[free] == "witnessed"
     assert held in [one["id"] for one in answer["held"]]
     for one in (free, held):
-        await scene.tell(one, "ended", **ended())
+        await scene.tell(one, "ended", **end_of())
 
 
 async def test_the_books_are_closed_by_the_witness_or_a_minute_after_its_last_word(scene: Scene) -> None:
@@ -193,7 +195,7 @@ async def test_the_books_are_closed_by_the_witness_or_a_minute_after_its_last_wo
     assert (refused.status_code, refused.json()["reason"]) == (409, "still_heard")
     assert (await scene.witness.post(f"/runs/{run_id}/truncate", dead)).status_code == 204
     assert (await scene.run(run_id))["status"] == "Truncated"
-    await scene.tell(run_id, "ended", **ended())
+    await scene.tell(run_id, "ended", **end_of())
     assert (await scene.run(run_id))["status"] == "Truncated", "what has ended on record is left as it is"
 
 
@@ -229,6 +231,6 @@ async def test_a_start_that_cannot_be_right_is_refused(scene: Scene, bad: dict[s
 
 async def test_a_change_says_what_it_is_about(scene: Scene) -> None:
     run_id, at = await scene.begin(), datetime.now(UTC).isoformat()
-    for bad in ({"change": "ended"}, {"change": "paused", **ended()}, {"change": "described"}):
+    for bad in ({"change": "ended"}, {"change": "paused", **end_of()}, {"change": "described"}):
         answer = await scene.witness.post(f"/runs/{run_id}/witness", {"at": at, **bad})
         assert (answer.status_code, answer.json()["code"]) == (400, "InvalidRunWitnessChangeError")

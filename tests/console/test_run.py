@@ -212,3 +212,30 @@ async def test_who_has_no_grant_sees_nothing_of_a_run(measured_run: MeasuredRun)
         assert answer.status_code in (200, 403)
         for text in ("Spring block", "slit gap", "The shutter is closed.", "Raw projections", "0.2 s"):
             assert text not in answer.text
+
+
+async def test_a_run_that_happens_elsewhere_says_so_and_offers_no_verb_that_nobody_obeys(measured_run: MeasuredRun) -> None:
+    api = measured_run.line.api
+    witness = api.acting_as(await api.create("/actors", {"name": "Bluesky at BL7", "kind": "service_account"}))
+    said = {
+        "document_uid": str(uuid4()),
+        "plan_id": measured_run.line.plan_id,
+        "plan_name": "grid_scan",
+        "name": "grid_scan 7",
+    }
+    now = datetime.now(UTC).isoformat()
+    begun = await witness.post("/runs/witness", {**said, "began_at": now, "parameters": {"exposure": -1}})
+    run_id = begun.json()["run_id"]
+    await witness.execute(f"/runs/{run_id}/witness", {"change": "paused", "at": now})
+    text = text_of(page := await measured_run.page(run_id))
+    assert "as the Bluesky plan grid_scan" in text
+    assert "It is held and ended where it runs." in text
+    assert "Its RunEngine is paused since" in text
+    assert "It began past a closed gate" in text
+    head = page[page.index('id="region-head"') : page.index('id="region-readings"')]
+    offered = {element.attributes.get("href", "").split("?")[0] for element in PageSource.of(head).elements}
+    verbs = {href.rsplit("/", 1)[1] for href in offered if href.startswith("/console/do/")}
+    assert verbs.isdisjoint({"hold_run", "complete_run", "stop_run", "abort_run", "adjust_run", "conduct_run"})
+    assert "truncate_run" in verbs
+    shown = (await api.get(f"/assets/{measured_run.line.unit_id}/now")).json()["runs"]
+    assert {one["run_id"]: one["witnessed"] for one in shown}[run_id] is True

@@ -74,7 +74,7 @@ def test_every_refusal_is_explained_in_the_reference(reference_pages: Mapping[st
         )
     assert (
         "| `RunCannotHoldError` | 409 | `hold_run` is possible only from Running. "
-        "Reasons: `held`, `completed`, `stopped`, `aborted`, `truncated`. | [hold_run](run.md#hold_run) |"
+        "Reasons: `held`, `completed`, `stopped`, `aborted`, `truncated`, `witnessed`. | [hold_run](run.md#hold_run) |"
     ) in reference_pages["refusals.md"]
 
 

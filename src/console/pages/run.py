@@ -48,6 +48,8 @@ FIRST_VERBS = {
     HELD: ("resume_run", "adjust_run", "stop_run", "abort_run"),
 }  # What is most likely wanted in each state.
 
+NOT_OBEYED = ("conduct_run", "adjust_run", "complete_run", "stop_run", "abort_run")  # By a run that happens elsewhere.
+
 run = page(
     "/runs/{run_id}",
     "Run",
@@ -62,7 +64,7 @@ async def load_name(queries: PageQueries) -> str:
     return (await queries.ask(GetRun, queries.id("run_id"))).name
 
 
-@run.region("head", asks=[GetRun, GetRunConduct], watches=("Procedure",), every=SECOND)
+@run.region("head", asks=[GetRun, GetRunConduct, Run.aggregate.history], watches=("Procedure",), every=SECOND)
 async def load_head(queries: PageQueries) -> Context:
     id = queries.id("run_id")
     view, conducted = await queries.show(GetRun, id), await queries.show(GetRunConduct, id)
@@ -72,6 +74,10 @@ async def load_head(queries: PageQueries) -> Context:
     buttons = verbs_of(Run.aggregate, view, queries)
     failure = failure_of(conducted["result"] or {})
     failed = view["status"] == RunStatus.ABORTED and failure is not None and failure["error_class"] != CONDUCT_LOST
+    if view["witness"] is not None:
+        buttons = [
+            one for one in buttons if one.name not in NOT_OBEYED and (one.name != "hold_run" or view["witness"]["holdable"])
+        ]
     first = first_verbs(view, conducted, buttons)
     if failed:
         first = [replace(one, label=LOOKED_AT) for one in buttons if one.name == "acknowledge_run"]
@@ -80,6 +86,7 @@ async def load_head(queries: PageQueries) -> Context:
         "conduct": conducted,
         "live": view["status"] in LIVE,
         "phases": phases_of(view, conducted),
+        "closed_gates": await load_closed_gates(queries) if view["witness"] is not None else [],
         "failure": failure,
         "ended_by_conduct": failed,
         "current": current,
@@ -91,13 +98,20 @@ async def load_head(queries: PageQueries) -> Context:
     }
 
 
+async def load_closed_gates(queries: PageQueries) -> list[dict[str, Any]]:
+    """Return the gates that were closed where a witnessed run began."""
+    first = await queries.show(Run.aggregate.history, queries.id("run_id"), limit=1)
+    gates = first["items"][0]["payload"]["gates"] or []
+    return [gate for gate in gates if not gate["passed"] and gate["detail"]]
+
+
 def first_verbs(view: Shown, conducted: Shown, buttons: Sequence[VerbButton]) -> list[VerbButton]:
     """Return the buttons that the state of a run calls for; what conducts itself is not begun or completed by hand."""
     own = {"conduct_run", "complete_run"} if view["live_conduct_id"] is not None or not view["phases"] else set()
     if conducted["conduct_id"] is None:
         own -= {"complete_run"}
-    wanted = [name for name in FIRST_VERBS.get(view["status"], ()) if name not in own]
     by_name = {one.name: one for one in buttons}
+    wanted = [name for name in FIRST_VERBS.get(view["status"], ()) if name not in own and name in by_name]
     return [by_name[name] for name in wanted]
 
 

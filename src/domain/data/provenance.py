@@ -303,6 +303,8 @@ def _add_runs(builder: GraphBuilder, ids: Iterable[UUID | None]) -> Reads[Sequen
         for revision_id in row["pinned_calibration_ids"]:
             builder.link(id, Relation.USED, revision_id)
         builder.add_actor(id, Relation.WAS_ASSOCIATED_WITH, started_by.get(id))
+        if row["witnessed"]:
+            builder.change(id, witnessed=True)  # its account is that of a witness, not of this service
     yield from _add_plans(builder, {row["plan_id"] for row in rows})
     yield from _add_decisions_and_cautions(builder, run_ids)
     return rows

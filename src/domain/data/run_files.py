@@ -128,6 +128,6 @@ def capturing_asset_id(file: RunFile, registration: DataRegistration) -> Reads[U
 
 
 def as_procedure_file(file: RunFile, run: Run) -> ProcedureFile:
-    """Return a file as those of procedures are told of."""
+    """Return a file in the form of those that procedures leave."""
     known: dict[str, Any] = {"settings": file.settings, "evidence": {**file.evidence, "source": file.source}}
     return ProcedureFile(file.address, 0, True, run.updated_at, **known)

@@ -91,7 +91,7 @@ def test_ids_follow_from_procedure_and_address_and_differ_in_kind() -> None:
     procedure: Any = SimpleNamespace(id=new_id(), registered_at=START)
     one, other = ProcedureFile("file:///a", 0, True, START), ProcedureFile("file:///b", 0, True, START)
     assert product_id(procedure.id, procedure.registered_at, one, "dataset") == product_id(
-        procedure, one._replace(step_index=4), "dataset"
+        procedure.id, procedure.registered_at, one._replace(step_index=4), "dataset"
     )
     ids = [
         product_id(procedure.id, procedure.registered_at, file, what)

@@ -1,0 +1,80 @@
+"""The devices of a run that happens elsewhere: conducts keep away from them while its witness gives word."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from baton.domain.conduct.conduct import ConductProcedure
+from baton.domain.conduct.preflight import PreflightProcedure
+from baton.domain.equipment.asset_parts import AddAssetAlternateIdentifier
+from baton.domain.run.run import Run
+from baton.domain.run.witness import CLAIMS
+from baton.domain.run.witnessing import WitnessRunChange
+from baton.domain.start.run_witness import WitnessRun
+from tests.support.domain.conducts import register_procedure_from_recipe
+from tests.support.domain.run_beamline import Beamline, beamline
+from tests.support.domain.world import expect_refusal
+
+
+@pytest.fixture
+def line() -> Beamline:
+    line = beamline()
+    identifier = {"kind": "EPICS_PV", "value": "BL7:M1"}
+    line.world.when(AddAssetAlternateIdentifier(**identifier), on=line.hutch.camera)
+    return line
+
+
+def witnessed_run(line: Beamline, **over: Any) -> UUID:
+    """A run elsewhere that uses the camera."""
+    asked = {"document_uid": "5f1c", "plan_id": line.plan_id, "name": "count 42", "began_at": line.world.now, **over}
+    line.world.when(WitnessRun(**asked))
+    run_id = UUID(line.world.answer["run_id"])
+    sources = ("ca://BL7:M1", "soft://nobody")
+    line.world.when(WitnessRunChange(change="described", at=line.world.now, sources=sources), on=run_id)
+    return run_id
+
+
+def procedure_on_the_camera(line: Beamline) -> UUID:
+    return register_procedure_from_recipe(line.world, target_asset_ids=[line.hutch.camera])
+
+
+def is_unclaimed(line: Beamline, procedure_id: UUID) -> bool:
+    """Return whether preflight says that nothing else has the targets to itself."""
+    answer = line.world.ask(PreflightProcedure(), on=procedure_id)
+    return bool(next(gate.passed for gate in answer.gates if gate.gate == "targets_unclaimed"))
+
+
+def test_a_conduct_is_refused_while_a_run_elsewhere_uses_its_asset(line: Beamline) -> None:
+    run_id, procedure_id = witnessed_run(line), procedure_on_the_camera(line)
+    assert not is_unclaimed(line, procedure_id)
+    with expect_refusal("ProcedureCannotConductError", "asset_in_use") as caught:
+        line.world.when(ConductProcedure(), on=procedure_id)
+    assert caught.value.facts == {"asset_id": str(line.hutch.camera), "run_id": str(run_id)}
+    end = {"exit_status": "success"}
+    line.world.when(WitnessRunChange(change="ended", at=line.world.now, end=end), on=run_id)
+    line.world.when(ConductProcedure(), on=procedure_id)
+
+
+def test_a_run_elsewhere_keeps_nothing_once_its_witness_is_silent(line: Beamline) -> None:
+    run_id, procedure_id = witnessed_run(line), procedure_on_the_camera(line)
+    line.world.now += CLAIMS
+    assert is_unclaimed(line, procedure_id)
+    line.world.when(WitnessRunChange(change="heard", at=line.world.now), on=run_id)
+    assert not is_unclaimed(line, procedure_id)
+
+
+def test_a_deployment_may_let_conducts_use_the_devices_of_runs_elsewhere(line: Beamline) -> None:
+    witnessed_run(line)
+    deployment = dict(vars(line.world.ports["deployment"]))
+    line.world.ports["deployment"] = SimpleNamespace(**{**deployment, "witnessed_runs_claim": False})
+    assert is_unclaimed(line, procedure_on_the_camera(line))
+
+
+def test_a_run_recorded_late_keeps_nothing(line: Beamline) -> None:
+    run_id = witnessed_run(line, began_at=line.world.now - timedelta(hours=2))
+    state: Run = line.world.state(Run, run_id)
+    assert state.used_asset_ids == {line.hutch.camera}
+    assert is_unclaimed(line, procedure_on_the_camera(line))
