@@ -21,6 +21,7 @@ from baton.domain.shared.naming import name_field, referred_aggregate
 from baton.domain.shared.refusals import Refusal
 
 MAX_CANDIDATES = 5
+TOP_LEVEL = 2  # Parts of the place of a field that is in no other: where the fields are, and its name.
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ async def with_help(
     """Return the refusal with the fields that are needed, an example, and the things that a name in place of an id may mean,
     as far as the caller may list them."""
     error.needed, error.example = needed_fields(operation), operation.example
+    if any(fault["type"] == "extra_forbidden" and len(fault["loc"]) == TOP_LEVEL for fault in error.errors):
+        taken = ", ".join(input_form(operation)["properties"]) or "no fields"
+        error.detail = f"{error.detail} {operation.name} takes {taken}."
     candidates: list[dict[str, str]] = []
     wanting = [(field, text, aggregate) for field, text in error.names if (aggregate := named_aggregate(operation, field))]
     for field, text, aggregate in wanting:

@@ -16,6 +16,7 @@ from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdic
 from baton.domain.views.hold_everything import Orders
 
 BLANK_SIGNATURE = "00" * 64
+MADE_UP = 7  # The version of ids that are made for new things; others follow from what they are of.
 
 
 class DryRunPorts:
@@ -73,13 +74,16 @@ async def refuse_rivals(session: Session, batch: Batch) -> None:
 
 def would_record(batch: Batch, command: Command, *, texts: bool) -> Iterator[WouldRecord]:
     """Yield the events of a batch; where the caller may not read free texts, only those that came with the command."""
-    own = frozenset() if texts else frozenset(texts_in(command.model_dump(mode="json")))
+    own = frozenset(texts_in(command.model_dump(mode="json")))
+    created = {one.stream_id for one in batch.appends if one.after == 0}
+    made_up = {id for id in created if id.version == MADE_UP and str(id) not in own}
     for append in batch.appends:
+        id, kind = append.stream_id, append.stream_type
         for _, event in append.events:
             payload = orjson.loads(event.payload())
             shown = payload if texts else keep_texts(event.without_texts(payload), payload, own)
             name = type(event).__name__
-            yield WouldRecord(stream=append.stream_type, stream_id=append.stream_id, event_type=name, payload=shown)
+            yield WouldRecord(stream=kind, stream_id=id, event_type=name, payload=shown, ids_are_examples=id in made_up)
 
 
 def texts_in(value: object) -> Iterator[str]:

@@ -18,7 +18,7 @@ from baton.console.units import parse_quantity
 from baton.domain.kernel import Aggregate
 from baton.domain.shared.json_schema import Schema, name_in
 from baton.domain.shared.logbooks import SHAPE
-from baton.domain.shared.naming import referred_aggregate
+from baton.domain.shared.naming import plural, referred_aggregate
 from baton.domain.shared.units import UnitError
 
 COUNT, FLAG, GIVEN, ADD, REMOVE, SHOW = "_count", "_flag", "_given", "_add", "_remove", "_show"
@@ -294,7 +294,7 @@ def options_in(schema: Schema) -> tuple[Option, ...]:
 
 def label_of(name: str) -> str:
     """Return the label of a field."""
-    stem = name.removesuffix("_ids") + "s" if name.endswith("_ids") else name.removesuffix("_id")
+    stem = plural(name.removesuffix("_ids")) if name.endswith("_ids") else name.removesuffix("_id")
     if name == "subject":  # of a token: samples are `subject_id`
         return "Subject"
     return f"{int(name) + 1}." if name.isdigit() else words_of(stem)

@@ -63,6 +63,7 @@ class TestFromProposalToEffect:
                 "stream_id": proposed["would"][0]["stream_id"],
                 "event_type": "ZoneDefined",
                 "payload": proposed["would"][0]["payload"],
+                "ids_are_examples": True,
             }
         ]
         assert name not in await zone_names(desk.boss)
@@ -118,7 +119,7 @@ class TestFromProposalToEffect:
         assert rehearsed.status_code == 200
         assert [event["event_type"] for event in rehearsed.json()["would"]] == ["ZoneDefined"]
 
-    async def test_a_rehearsal_judges_commands_that_are_held_outright_or_with_approval_and_no_other(
+    async def test_a_rehearsal_judges_commands_that_are_permitted_proposed_or_open_to_everybody_and_no_other(
         self, desk: ApprovalService
     ) -> None:
         person = await desk.register("Rehearser", "RehearseCommands", "RegisterActor")
@@ -126,9 +127,13 @@ class TestFromProposalToEffect:
         await desk.define_policy("Asks", [desk.id_of(person)], ["DefineZone"], approval=approval)
         asked = [("register_actor", "Ada"), ("define_zone", "Optics"), ("register_facility", "Elsewhere")]
         commands = [{"operation": name, "arguments": {"name": text}} for name, text in asked]
+        proposed = (await person.post("/zones", {"name": "Optics"})).json()
+        commands.append(
+            {"operation": "withdraw_proposal", "target_id": proposed["proposal_id"], "arguments": {"reason": "sure"}}
+        )
         answer = await person.post("/rehearsals", {"commands": commands})
         assert answer.status_code == 200, answer.text
-        assert [one["code"] for one in answer.json()["outcomes"]] == [None, None, "UnauthorizedError"]
+        assert [one["code"] for one in answer.json()["outcomes"]] == [None, None, "UnauthorizedError", None]
 
     async def test_who_holds_the_command_outright_too_is_not_held_up(self, desk: ApprovalService) -> None:
         person = await desk.register("Both", "DefineZone")

@@ -38,6 +38,7 @@ def test_a_dry_run_shows_the_event_and_the_answer(service: ModuleService) -> Non
     assert (event["stream"], event["event_type"], event["payload"]["name"]) == ("Zone", "ZoneDefined", "Hall")
     assert event["stream_id"] == event["payload"]["zone_id"] == said["answer"]["zone_id"]
     assert UUID(said["answer"]["zone_id"]).version == 7
+    assert event["ids_are_examples"]
     assert service.run(service.api.get(f"/zones/{said['answer']['zone_id']}")).status_code == 404
 
 

@@ -103,6 +103,8 @@ async def test_arguments_of_the_wrong_form_are_refused(api: Api) -> None:
             body = await refusal(client, tool, **arguments)
             assert body["code"] == "RequestValidationError"
             assert (tool, body["errors"][0]["loc"], body["errors"][0]["type"]) == (tool, ["arguments", *loc], kind)
+        unknown = await refusal(client, "define_zone", name="Hall", colour="red")
+        assert unknown["detail"].endswith("colour: There is no such field. define_zone takes name.")
 
 
 async def test_numbers_that_no_store_holds_are_refused(api: Api) -> None:
@@ -162,6 +164,8 @@ async def test_operations_are_found_by_words_and_called_by_name(api: Api) -> Non
         assert found[0]["name"] == "deactivate_actor"
         assert found[0]["kind"] == "command"
         assert "input_schema" not in found[0]
+        (hold,) = (await tool_result(client, "search_operations", words="hold_run", limit=1))["operations"]
+        assert (hold["needed"], hold["optional"]) == (["run_id"], ["reason", "decided_by_decision_id"])
         (only,) = (await tool_result(client, "search_operations", words="get zone", limit=1, input_schemas=True))[
             "operations"
         ]

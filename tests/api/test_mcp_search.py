@@ -88,6 +88,9 @@ def test_the_exact_name_and_the_exact_code_come_first() -> None:
         ("VisitCannotHoldError", "hold_visit"),
         ("erase everything personal", "forget_actor"),
         ("who am I", "get_my_access"),
+        ("open a queue", "open_queue"),
+        ("facilities and sites", "list_facilities"),
+        ("a second person must approve this command", "define_policy"),
     ],
 )
 def test_words_find_operations(words: str, first: str) -> None:

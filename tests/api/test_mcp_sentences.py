@@ -60,8 +60,10 @@ QUERIES: list[tuple[str, dict[str, Any], str]] = [
             "conducts": [],
             "supplies": [{"name": "Beam", "status": "Available"}],
             "runs": [{"name": "R", "status": "Held", "started_by_name": "Mira"}],
+            "queue": {"name": "Tonight", "status": "Held", "hold": {"held_by_name": "Ada", "reason": "search"}},
         },
-        "At BL-7: run R is Held, by Mira; hutch Hutch B Permitted; Beam Available; 0 cautions.",
+        "At BL-7: run R is Held, by Mira; hutch Hutch B Permitted; Beam Available; "
+        "queue Tonight Held by Ada, because search; 0 cautions.",
     ),
     (
         "read_signals",
@@ -110,7 +112,7 @@ QUERIES: list[tuple[str, dict[str, Any], str]] = [
 ]
 COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
     ("hold_run", {}, 204, "Done: hold_run."),
-    ("register_asset", {"asset_id": "a"}, 201, "Done: register_asset made asset a."),
+    ("register_asset", {"asset_id": "a"}, 201, "Done: register_asset made asset a, which is Commissioned."),
     (
         "define_policy",
         {"policy_id": "p", "enforced": False, "remark": "Not enforced."},
@@ -129,6 +131,15 @@ COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
         {"succeeded": True, "phases": [{"captures": {"angle": {"value": 45.0, "unit": "deg"}}}]},
         200,
         "The conduct succeeded; angle is 45.0 deg.",
+    ),
+    (
+        "conduct_run",
+        {
+            "succeeded": True,
+            "phases": [{"passes": [{"measurements": [{"name": "counts", "value": value}]} for value in (3, 2.5)]}],
+        },
+        200,
+        "The conduct succeeded; counts was 3, 2.5 in the last passes.",
     ),
     (
         "conduct_until_advised",

@@ -66,6 +66,18 @@ def test_a_description_says_from_which_states_and_ends_with_an_example() -> None
         assert json.loads(text.rpartition("Example: ")[2]) == operation.example, operation.name
 
 
+@for_each(
+    ("name", "said"),
+    [
+        ("define_practice", "by its id of list_facilities"),
+        ("version_method", "define another method"),
+        ("define_method", "no later version changes them"),
+    ],
+)
+def test_a_tool_says_where_its_values_come_from_and_what_stays(name: str, said: str) -> None:
+    assert said in tool_of(REGISTRY.operations[name].input).model_dump_json()
+
+
 def component_of(part: dict[str, Any]) -> Any:
     """A part of the OpenAPI document, or the component that stands for it."""
     if "$ref" not in part:

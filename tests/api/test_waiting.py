@@ -85,6 +85,8 @@ async def test_everything_that_waits_is_listed_the_newest_last_with_what_resolve
         ("clearance_in_review", clearance, "Lasers", line.rotary_id),
         ("caution_proposal", proposed, TITLE, line.rotary_id),
     ]
+    plan = (await api.get(f"/plans/{line.plan_id}")).json()
+    assert (listed[1]["asset_ids"], listed[1]["held_by_name"]) == (sorted(plan["asset_ids"]), "not signed in")
     whys = ["Mira Okafor may not do this any more.", "top-up", "lunch", "lost", "ramping"]
     assert [one["why"] for one in listed[:5]] == whys
     assert list(map(commands, listed)) == [
@@ -222,9 +224,14 @@ async def test_a_held_queue_and_one_whose_first_item_is_blocked_wait_for_a_perso
     assert (blocked["why"], blocked["asset_id"]) == (unmounted["detail"], line.unit_id)
     assert commands(blocked) == ["edit_queue_item", "remove_queue_item", "hold_queue"]
     assert blocked["commands"][1]["arguments"] == {"queue_id": queue, "item_id": str(item_id)}
-    await api.execute(f"/queues/{queue}/hold", {"reason": "search the hutch"})
+    ada = await api.create("/actors", {"name": "Ada"})
+    await api.acting_as(ada).execute(f"/queues/{queue}/hold", {"reason": "search the hutch"})
     (held,) = await list_waiting(api)
     assert (summary_of(held), held["why"]) == (("held_queue", "Queue", queue, "Tonight"), "search the hutch")
+    assert (held["held_by"], held["held_by_name"], held["asset_ids"]) == (ada, "Ada", [line.unit_id])
+    hold = (await api.get(f"/assets/{line.unit_id}/now")).json()["queue"]["hold"]
+    by_ada = {"held_by": ada, "held_by_name": "Ada", "since": held["since"], "reason": "search the hutch"}
+    assert hold == by_ada == (await api.get(f"/queues/{queue}")).json()["hold"]
     assert commands(held) == ["resume_queue", "retire_queue"]
     await api.execute(f"/queues/{queue}/remove-item", {"item_id": str(item_id), "reason": "no sample"})
     await api.execute(f"/queues/{queue}/resume", {})

@@ -478,7 +478,7 @@ class TestWhatWasLearned:
         told = LastObjective(name="offset", value=9.0, iteration_index=1, expected=0, tolerance=0.5)
         assert (result.succeeded, result.objective) == (False, told)
         ended = next(event for event in memory.events(conduct) if isinstance(event, ProcedureIterationEnded))
-        assert ended.measurements == (measurement("offset", 9.0),)
+        assert ended.measurements == result.passes[0].measurements == (measurement("offset", 9.0),)
 
     async def test_a_search_tells_its_best_point(self, memory: MemoryConduct) -> None:
         conduct = await open_search(memory, budget={"iterations_remaining": 2})
@@ -489,6 +489,8 @@ class TestWhatWasLearned:
         result = await self.result(memory, conduct, ConductOutcome(finish=Finish.COMPLETED))
         assert result.best == BestPoint(name="sharpness", value=7.5, iteration_index=1, point={"focus": -2.0})
         assert result.termination_reason is TerminationReason.ITERATIONS
+        told = [(one.iteration_index, one.point, [item.value for item in one.measurements]) for one in result.passes]
+        assert told == [(1, {"focus": -2.0}, [7.5]), (2, {"focus": 0.0}, [3.0])]
 
 
 class TestDenials:

@@ -217,6 +217,7 @@ async def test_a_closed_gate_is_shown_with_the_item_that_waits_for_it(
         assert (
             f"  queue      {QUEUE}: Held (not yet), 1 waiting\n             next: one; closed: No supply of kind" in screen
         )
+        assert " ago by not signed in\n" in screen
     finally:
         await daily_service.answer("call", "mark_supply_recovering", "Beam", "reason=injecting")
         await daily_service.answer("call", "restore_supply", "Beam", "reason=beam back")

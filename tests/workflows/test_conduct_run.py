@@ -97,6 +97,7 @@ async def test_phases_are_conducted_in_order_and_the_run_is_completed(series: St
             "failure": None,
             "closing_failures": [],
             "captures": {},
+            "passes": [],
         }
         for id, count in ((first, 2), (second, 1))
     ]
@@ -136,6 +137,8 @@ async def test_loops_are_phases_too_and_all_they_bring_is_told(series: StartedRu
     )
     assert done.body["succeeded"], done.body
     assert [phase["iteration_count"] for phase in done.body["phases"]] == [3, 1, None]
+    assert [len(phase["passes"]) for phase in done.body["phases"]] == [3, 1, 0]
+    assert [one["point"] for one in done.body["phases"][0]["passes"]] == [{"focus": 0.0}, {"focus": 1.0}, {"focus": 2.0}]
     assert [artifact["uri"] for artifact in done.body["artifacts"]] == ["file:///reduced.h5"]
     assert done.body["outputs"] == {"reduced": done.body["artifacts"][0]}
     readings = await series.stack.ask(ListRunObservations(), series.run_id)

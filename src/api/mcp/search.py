@@ -62,13 +62,15 @@ class SearchOperations(Value):
 
 
 class FoundOperation(Value):
-    """One operation, and on request the schema of its arguments."""
+    """One operation, the names of its arguments, and on request their schema."""
 
     name: str
     summary: str
     kind: Literal["command", "query"]
     context: str
     example: dict[str, Any] | None = None
+    needed: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     input_schema: dict[str, Any] | None = None
 
 

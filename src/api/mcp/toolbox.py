@@ -129,6 +129,7 @@ class Toolbox:
         known: dict[str, Any] = {name: getattr(operation, name) for name in ("name", "summary", "kind", "context")}
         if operation.example is not None:
             known["example"] = operation.example
+        known["needed"], known["optional"] = tools.argument_names(operation.input)
         if search.input_schemas or search.part is not None:
             known["input_schema"] = found_schema(tools.arguments_schema(operation), search.part)
         return FoundOperation(**known)

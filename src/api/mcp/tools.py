@@ -85,6 +85,14 @@ def arguments_schema(operation: Operation) -> Schema:
     return form
 
 
+@cache
+def argument_names(input: type[Command] | type[Query]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the arguments that an operation needs and those that it takes besides, without what every command takes."""
+    form = arguments_schema(input.operation)
+    needed = tuple(form.get("required", ()))
+    return needed, tuple(name for name in form["properties"] if name not in {*needed, *COMMAND_ARGUMENTS})
+
+
 def tool_schema(form: Schema) -> Schema:
     """Return the schema of a model as a tool has it: without title and description, which are the tool's, and slim."""
     members = {name: part for name, part in form.items() if name not in ("title", "description")}

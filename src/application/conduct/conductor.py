@@ -17,7 +17,7 @@ from baton.application.conduct.step_execution import StepRunner
 from baton.application.long_work import Pace, carries_out
 from baton.application.ports import Clock, Store
 from baton.application.unit_of_work import load_events, load_row, require_state
-from baton.domain.conduct import endings, messages
+from baton.domain.conduct import endings, iterations, messages
 from baton.domain.conduct.end_decision import EndCommand, EndRecord, Requested, may_be_held, verify_outcome
 from baton.domain.conduct.ends import ENDS, EndEffect
 from baton.domain.conduct.messages import ConductEnd, ConductOutcome, ConductRequest, ConductVerdict, Finish
@@ -209,7 +209,8 @@ class Conductor:
         captures, outputs = await self._kept_slots(plan) if plan.is_resumed else ({}, {})
         unwalked = unwalked_closing(plan, tally) if outcome.closing_cut_at is not None else ()
         closing = {failed.step_index: failed for failed in (*unwalked, *tally.closing_failures)}
-        outcomes = await self.record.events(plan, procedures.ProcedureOutcomeRecorded) if plan.steering is not None else ()
+        passed = await self.record.events(plan, *iterations.MEASURED) if plan.loops else ()
+        outcomes = [one for one in passed if isinstance(one, procedures.ProcedureOutcomeRecorded)]
         return ConductResult(
             procedure_id=plan.procedure_id,
             conduct_id=plan.conduct_id,
@@ -225,6 +226,7 @@ class Conductor:
             iteration_count=passes,
             actuation_kind=results.merged_kind((procedure.actuation_kind, tally.actuation_kind)),
             captures={**captures, **tally.captures},
+            passes=iterations.measured_passes(passed),
             objective=await self._last_objective(plan, procedure),
             best=None if plan.steering is None else best_point(plan.steering, outcomes),
             measurements=tally.measurements,

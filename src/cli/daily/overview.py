@@ -58,7 +58,7 @@ def status_lines(now: "BeamlineNow") -> Iterator[str]:
     if not now.runs and not now.conducts and not now.lost:
         yield field_line("run", "nothing is live")
     if now.queue is not None:
-        yield from queue_lines(now.queue)
+        yield from queue_lines(now.queue, now.at)
     for permit in now.permits:
         seen = seen_text(permit.observation_age)
         watched = "" if permit.monitored else ", no monitor"
@@ -102,11 +102,11 @@ def run_lines(run: Any, now: datetime) -> Iterator[str]:
         yield field_line("", f"held {age_text(now - run.hold.since)} ago by {value_text(run.hold.held_by_name)}: {why}")
 
 
-def queue_lines(queue: Any) -> Iterator[str]:
-    """Yield a queue: whether it starts items, what runs, what is next and which gate keeps it."""
+def queue_lines(queue: Any, now: datetime) -> Iterator[str]:
+    """Yield a queue: whether it starts items, what runs, what is next, which gate keeps it, and who holds it."""
     from baton.client.wording import remaining_text
 
-    why = f" ({queue.last_status_reason})" if queue.status == "Held" and queue.last_status_reason else ""
+    why = "" if queue.hold is None else f" ({queue.hold.reason})"
     yield field_line("queue", f"{queue.name}: {in_colour(queue.status)}{why}, {queue.waiting_count} waiting")
     if queue.running is not None:
         parts = (f"runs: {queue.running.title}", remaining_text(queue.running.estimate))
@@ -115,6 +115,8 @@ def queue_lines(queue: Any) -> Iterator[str]:
         closed = "".join(f"; closed: {gate.detail}" for gate in queue.closed_gates)
         early = "" if queue.next.not_before is None else f", not before {local_time(queue.next.not_before)}"
         yield field_line("", f"next: {queue.next.title}{early}{closed}")
+    if queue.hold is not None:
+        yield field_line("", f"held {age_text(now - queue.hold.since)} ago by {value_text(queue.hold.held_by_name)}")
 
 
 def field_line(name: str, text: str) -> str:

@@ -89,7 +89,7 @@ def front_of(queue: Row | None) -> dict[str, object]:
     if queue is None:
         return {}
     running = queue["running"] and {**queue["running"], "made": outcome_of(queue["running"])}
-    return {"running": running, **{name: queue[name] for name in ("next", "closed_gates", "last_status_reason")}}
+    return {"running": running, **{name: queue[name] for name in ("next", "closed_gates", "last_status_reason", "hold")}}
 
 
 @queue_page.title_from

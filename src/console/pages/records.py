@@ -12,7 +12,7 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Query
 from baton.domain.registry import Operation
 from baton.domain.shared.listing import ListQuery
-from baton.domain.shared.naming import name_field
+from baton.domain.shared.naming import name_field, name_member
 
 COMMON = frozenset(ListQuery.model_fields)
 """The fields of every list that are no filters of its own."""
@@ -142,8 +142,7 @@ def namer(aggregate: Aggregate, getting: Operation) -> Any:
 def thing_context(aggregate: Aggregate, view: Shown, queries: PageQueries) -> Context:
     """Return what the page of a thing shows besides its fields: its name, state, verbs and history."""
     hidden = {aggregate.id_name, "id", name_field(aggregate), aggregate.axis}
-    beside = {name for name in view if f"{name}_id" in view or f"{name.removesuffix('s')}_ids" in view}
-    named = {f"{name}_id" for name in beside} | {f"{name.removesuffix('s')}_ids" for name in beside}
+    named = {field for field in view if field.endswith(("_id", "_ids")) and name_member(field) in view}
     named |= {name.removesuffix("_name") for name in view if name.endswith("_by_name") and view[name]}
     shown = {label_key(name): (name, value) for name, value in view.items() if name not in hidden and name not in named}
     return {

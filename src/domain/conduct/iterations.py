@@ -18,7 +18,7 @@ from baton.domain.shared.reads import Reads, events_of
 from baton.domain.shared.refusals import Conflict
 from baton.domain.start.procedure_start import live_conduct_refusal
 from baton.domain.steering.steering import Point, SteeringAdvice
-from baton.domain.step.results import Measured
+from baton.domain.step.results import Measured, MeasuredPass
 
 Index = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
@@ -117,11 +117,25 @@ class ListProcedureIterations(Query[Iterations]):
     """Every pass of the procedure in order."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[Iterations]:
-        events = yield from events_of(procedure.id, *get_args(procedures.PassEvent), procedures.ProcedureOutcomeRecorded)
+        events = yield from events_of(procedure.id, *MEASURED)
         return Iterations(items=tuple(iterations_of(events)))
 
 
-def iterations_of(events: Iterable[procedures.PassEvent | procedures.ProcedureOutcomeRecorded]) -> list[Iteration]:
+MOST_PASSES, MOST_MEASURED = 20, 10  # Passes that a result shows, the last ones, and what it shows of each.
+MeasuredEvent = procedures.PassEvent | procedures.ProcedureOutcomeRecorded
+MEASURED = get_args(MeasuredEvent)
+
+
+def measured_passes(events: Iterable[MeasuredEvent]) -> tuple[MeasuredPass, ...]:
+    """Return the last passes that measured something, with the first of what they measured."""
+    measured = [(one, one.measurements) for one in iterations_of(events) if one.measurements]
+    return tuple(
+        MeasuredPass(iteration_index=one.iteration_index, point=one.point or {}, measurements=found[:MOST_MEASURED])
+        for one, found in measured[-MOST_PASSES:]
+    )
+
+
+def iterations_of(events: Iterable[MeasuredEvent]) -> list[Iteration]:
     """Return the passes that these events describe, in order."""
     found: dict[int, Iteration] = {}
     for event in events:

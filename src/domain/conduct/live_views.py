@@ -43,7 +43,7 @@ class PhaseNow(Value):
 
 
 class HoldNow(Value):
-    """Why a run is held, since when, and who holds it."""
+    """Why a run or a queue is held, since when, and who holds it."""
 
     since: datetime
     reason: FreeText | None
@@ -161,12 +161,10 @@ def appearance(event: Event) -> Appearance:
     return event.caller_id, event.caller_surface_id
 
 
-def hold_now(held: RunHeld | None, names: Names) -> HoldNow | None:
-    """Return a hold as it is shown."""
-    if held is None:
-        return None
+def hold_now(held: Event, reason: str | None, names: Names) -> HoldNow:
+    """Return the hold that an event began as it is shown."""
     by, name = held.caller_id, names[appearance(held)]
-    return HoldNow(since=held.occurred_at, reason=held.reason, held_by=by, held_by_name=name)
+    return HoldNow(since=held.occurred_at, reason=reason, held_by=by, held_by_name=name)
 
 
 def run_now(
@@ -204,7 +202,7 @@ def run_now(
         started_at=run.created_at,
         started_by=beginning.started.caller_id,
         started_by_name=names[appearance(beginning.started)],
-        hold=hold_now(beginning.held, names),
+        hold=None if beginning.held is None else hold_now(beginning.held, run.last_hold_reason, names),
         conduct_id=run.live_conduct_id,
         phase=phase,
         step=None if current is None else current.step,

@@ -252,7 +252,7 @@ def run_conduct_result(
 
 def phase_result(phase: Procedure, ends: Sequence[ConductResult], failure: Failure | None) -> PhaseResult:
     """Return the result of one phase, by its last conduct where there were several."""
-    names = ("completed_count", "iteration_count", "closing_failures", "captures")
+    names = ("completed_count", "iteration_count", "closing_failures", "captures", "passes")
     return PhaseResult(
         procedure_id=phase.id,
         conduct_id=phase.last_conduct_id,

@@ -353,9 +353,9 @@ class ProcedureAbortRequested(Event, of=procedure, version=2, upcasters={1: dict
     judged_asset_ids: IdSet | None = None  # Null of version 1, which had the targets, and of a request.
 
 
-class ProcedureConducted(results.ConductEnded, of=procedure, version=3, upcasters={1: dict, 2: dict}):
+class ProcedureConducted(results.ConductEnded, of=procedure, version=4, upcasters={1: dict, 2: dict, 3: dict}):
     """A conduct of the procedure came to its end, and this came of it; since version 2 with deviations and more facts, since
-    version 3 with the rationale of an advice to stop."""
+    version 3 with the rationale of an advice to stop, since version 4 with what its passes measured."""
 
     result: ConductResult
 

@@ -1,20 +1,22 @@
 """The views of queues: one with its items and a forecast, all of them, and the items of one."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
 
+from baton.domain.access.actor import names_of
 from baton.domain.conduct.estimates import Estimate
+from baton.domain.conduct.live_views import HoldNow, appearance, hold_now
 from baton.domain.kernel import Call, CursorText, NamesOnRequest, PageLimit, TimeTravel, Value, values_of
 from baton.domain.queue.forecast import ClosedQueueGate, ItemForecast, forecast_queue, item_estimate, running_estimate
 from baton.domain.queue.items import Items, QueueItem, QueueItemStatus
-from baton.domain.queue.queue import ASSET_QUEUES, OnFailure, Queue, QueueStatus, queue
+from baton.domain.queue.queue import ASSET_QUEUES, OnFailure, Queue, QueueHeld, QueueStatus, queue
 from baton.domain.recipe.template_versions import TemplateVersion
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.listing import NamedListQuery, Page, Summary, decode_cursor, encode_cursor, malformed_cursor
-from baton.domain.shared.reads import Holders, Reads, find
+from baton.domain.shared.reads import Holders, Reads, find, latest_events
 from baton.domain.shared.refusals import InvalidCursorError
 from baton.domain.shared.text import FreeText
 from baton.domain.target.targets import Target
@@ -69,6 +71,8 @@ class QueueNow(AnswerForm):
     name: FreeText
     status: QueueStatus
     last_status_reason: FreeText | None
+    hold: HoldNow | None
+    """Why it is held, since when and by whom; null where it is not."""
     waiting_count: int
     """Number of items that wait."""
     running: QueueItemView | None
@@ -91,7 +95,15 @@ def queue_now(asset_id: UUID, call: Call) -> Reads[QueueNow | None]:
         "next": item_view(queue.ahead[0], ahead[0].estimate) if ahead else None,
         "closed_gates": ahead[0].closed_gates if ahead else (),
     }
-    return QueueNow(**values_of(queue, QueueNow) | front)
+    return QueueNow(**values_of(queue, QueueNow) | front | {"hold": (yield from hold_of(queue))})
+
+
+def hold_of(queue: Queue, **moment: Any) -> Reads[HoldNow | None]:
+    """Return why a queue is held, since when and by whom; None where it is not."""
+    if queue.status is not QueueStatus.HELD:
+        return None
+    (held,) = yield from latest_events(queue.id, QueueHeld, count=1, **moment)
+    return hold_now(held, held.reason, (yield from names_of([appearance(held)])))
 
 
 class QueueView(Value):
@@ -104,6 +116,8 @@ class QueueView(Value):
     on_failure: OnFailure
     status: QueueStatus
     last_status_reason: FreeText | None
+    hold: HoldNow | None
+    """Why it is held, since when and by whom; null where it is not."""
     item_count: int
     """Number of items that were ever added."""
     items: Annotated[tuple[QueueItemView, ...], Field(description="The running item, then those that wait, in their order.")]
@@ -131,6 +145,7 @@ class GetQueue(TimeTravel[QueueView]):
             "items": tuple(item_view(item, known.get(item.item_id)) for item in queue.items_left),
             "last_items": tuple(map(item_view, reversed(queue.ended[-LAST:]))),
             "forecast": forecast,
+            "hold": (yield from hold_of(queue, as_of=self.as_of, as_of_version=self.as_of_version)),
         }
         return QueueView(**values_of(queue, QueueView) | further)
 

@@ -219,6 +219,7 @@ class DefineMethod(JudgedCreation[Capability]):
     """The capability that the method realises."""
     needed_family_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
     needed_supplies: Annotated[SortedSet[SupplyKind], Field(max_length=100)] = frozenset()
+    """The kinds of supply that its runs wait for, such as photon_beam, in a queue too; no later version changes them."""
     parameters_schema: Schema | None = None
 
     def gather(self, call: Call) -> Reads[Capability]:
@@ -309,7 +310,10 @@ class RemoveMethodRequiredRole(Verb[Method]):
 
 @method.command(post="/{method_id}/version", allowed=CURRENT, leads_to=TemplateStatus.VERSIONED)
 class VersionMethod(JudgedVerb[Method, Capability]):
-    """Label the method as it stands and, where one is given, replace its schema: left out it stays, null withdraws it."""
+    """Label the method as it stands and, where one is given, replace its schema: left out it stays, null withdraws it.
+
+    The families and supplies that it needs stay as they were defined; for others, define another method with its practice.
+    """
 
     version_tag: Annotated[str, method.text("version_tag", 50)]
     parameters_schema: Schema | None = None

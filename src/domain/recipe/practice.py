@@ -57,14 +57,18 @@ class InvalidPracticeTargetError(Invalid, context="recipe", reason="no_target"):
 
 @practice.creation()
 class DefinePractice(JudgedCreation[None]):
-    """Adopt a method at a site, for a set of families, or both."""
+    """Adopt a method at a site, for a set of families, or both.
+
+    The assets of its plans must be of these families, and of those that the method needs.
+    """
 
     name: Annotated[str, practice.text("name", 200)]
     method_id: UUID
     """The method that is adopted."""
     site_id: UUID | None = None
+    """The facility that adopts the method, by its id of list_facilities; this, `family_ids` or both must be given."""
     family_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
-    """The families of equipment that the method is adopted for."""
+    """The families that it is adopted for, by their ids of list_families; these, `site_id` or both must be given."""
 
     def gather(self, call: Call) -> Reads[None]:
         yield from require(Method, self.method_id)
@@ -73,7 +77,11 @@ class DefinePractice(JudgedCreation[None]):
 
     def decide(self, call: Call, facts: None) -> Outcome:
         if self.site_id is None and not self.family_ids:
-            raise InvalidPracticeTargetError("The practice names neither a site nor a family; say where it is adopted.")
+            detail = (
+                "The practice names neither a site nor a family; give site_id, the id of a facility (list_facilities), "
+                "or family_ids (list_families)."
+            )
+            raise InvalidPracticeTargetError(detail)
         return [PracticeDefined(**dict(self))]
 
 

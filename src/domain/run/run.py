@@ -227,9 +227,9 @@ class RunNarrativeLogbookOpened(LogbookOpened, of=run):
     """The logbook of what people and agents write about the run was opened."""
 
 
-class RunConducted(ConductEnded, of=run, version=3, upcasters={1: dict, 2: dict}):
+class RunConducted(ConductEnded, of=run, version=4, upcasters={1: dict, 2: dict, 3: dict}):
     """A conduct of the run came to its end, and this came of it; since version 2 with the facts of failures, since version 3
-    with the captures of its phases."""
+    with the captures of its phases, since version 4 with what their passes measured."""
 
     result: RunConductResult
 

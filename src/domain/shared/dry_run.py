@@ -13,6 +13,8 @@ class WouldRecord(Value):
     stream_id: UUID
     event_type: str
     payload: dict[str, Any]
+    ids_are_examples: bool = False
+    """Whether stream_id is made up, here and in the payload: what is made at last has another id."""
 
 
 class DryRun(Value):

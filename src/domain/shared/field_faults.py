@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from baton.domain.shared.naming import plural
+
 MOST_CHOICES = 8  # that a sentence names; of more it names those that are like what was given
 CHOICE = re.compile(r"'([^']*)'")
 Limits = Mapping[str, Any]
@@ -62,7 +64,8 @@ def fault_text(fault: Mapping[str, Any]) -> str:
 
 def needed_text(name: str) -> str:
     """Return that a field is needed, by its name in words: `reason` -> `A reason is needed`."""
-    words = re.sub("_ids?$", "s" if name.endswith("_ids") else "", name).replace("_", " ").strip() or "value"
+    thing = plural(name.removesuffix("_ids")) if name.endswith("_ids") else name.removesuffix("_id")
+    words = thing.replace("_", " ").strip() or "value"
     if words.endswith("s") and not words.endswith("ss"):
         return f"{words[0].upper()}{words[1:]} are needed"
     return f"{'An' if words[0] in 'aeiou' else 'A'} {words} is needed"

@@ -27,6 +27,9 @@ OTHER_REFERENCES = {
 }  # Fields whose name does not end with that of what they refer to.
 NO_REFERENCES = frozenset({"prompt_template_id"})  # Fields that only look as if they referred to an aggregate.
 
+HISSING = ("s", "x", "ch", "sh")  # A noun that ends with one of these has -es in the plural.
+UNCOUNTED = "presence"
+
 KNOWN_FIELDS = 4096  # Fields that are remembered; what people name parameters is among them.
 
 
@@ -61,8 +64,17 @@ def name_member(field: str) -> str | None:
     if field.endswith("_by") or field == "run_as":
         return f"{field}_name"
     if field.endswith("_ids"):
-        return f"{field.removesuffix('_ids')}s"
+        return plural(field.removesuffix("_ids"))
     return field.removesuffix("_id") if field.endswith("_id") else None
+
+
+def plural(noun: str) -> str:
+    """Return the plural of a noun, or of the noun that several words end with."""
+    if noun.endswith(UNCOUNTED):
+        return noun
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}{'es' if noun.endswith(HISSING) else 's'}"
 
 
 def with_name_members(schema: dict[str, Any], reference: dict[str, Any]) -> dict[str, Any]:

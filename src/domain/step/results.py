@@ -190,6 +190,16 @@ class BestPoint(Value):
     point: Annotated[dict[str, float | str], TextsMayContainPersonalData()]
 
 
+class MeasuredPass(Value):
+    """Where one pass measured, and the first ten of what it measured."""
+
+    iteration_index: int
+    point: Annotated[dict[str, Any], TextsMayContainPersonalData()] = {}
+    """Where it measured, as its decider chose: a coordinate for each axis."""
+    measurements: tuple[Measured, ...]
+    """What the pass measured or captured, of which a search has the objective and what programs measured."""
+
+
 class PlacedStep(Value):
     """One step of the main list of a conduct: its pass (0 outside passes) and its index."""
 
@@ -236,11 +246,14 @@ class ConductResult(Value):
     """Which part of the budget was spent or, where the decider said stop, its rationale."""
     actuation_kind: ActuationKind | None = None
     captures: dict[str, CapturedValue] = {}  # What the steps captured, in the last pass where there are passes.
-    """What the steps captured, by name."""
+    """What the steps captured, by name; of a conduct with passes the last one alone, and `passes` has the others."""
+    passes: tuple[MeasuredPass, ...] = ()
+    """The last twenty passes that measured something, of all conducts; list_procedure_iterations has every one."""
     objective: LastObjective | None = None  # Of a loop that runs until it converges.
     best: BestPoint | None = None  # Of a search for the largest, the smallest or a wanted value.
-    """The best that the search has measured, and where."""
+    """The best that the search has measured, and where; null for one that explores, whose `passes` say what is known."""
     measurements: tuple[Measured, ...] = ()
+    """What programs measured, in the last pass where there are passes; numbers that steps read are in `captures`."""
     artifacts: tuple[Artifact, ...] = ()
     outputs: dict[str, Artifact] = {}
     substrate_writes: Annotated[
@@ -265,7 +278,9 @@ class PhaseResult(Value):
     failure: Failure | None = None
     closing_failures: tuple[Failure, ...] = ()
     captures: dict[str, CapturedValue] = {}
-    """What the steps of the phase captured, by name."""
+    """What the steps of the phase captured, by name; of a phase with passes the last one alone."""
+    passes: tuple[MeasuredPass, ...] = ()
+    """The last twenty passes of the phase that measured something."""
 
 
 class RunConductResult(Value):

@@ -233,7 +233,7 @@ class TooManyProposalsError(Refusal, status=429, context="trust"):
 class Proposed(AnswerForm):
     """The answer to a command that its caller holds only with approval: nothing has happened yet.
 
-    `get_work` tells under `work_id` how it ends; `would` is what the command would record now.
+    `get_work` tells under `work_id` how it ends, and then the new ids; `would` is what the command would record now.
     """
 
     proposal_id: UUID

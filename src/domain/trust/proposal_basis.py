@@ -14,6 +14,7 @@ from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.dry_run import WouldRecord
 from baton.domain.shared.refusals import Conflict
 
+UNAPPROVED = {"ids_are_examples"}  # Of an event, for its reader alone: no part of the digest.
 NEW = "(new)"  # Stands for times and new ids: what another dry run of the same command finds otherwise.
 MOST_DIFFERENCES = 20
 MOST_TOLD = 3
@@ -98,7 +99,7 @@ class ProposalChangedError(Conflict, context="trust", reason="changed_since"):
 
 def lasting_events(would: Iterable[WouldRecord], again: Iterable[WouldRecord]) -> Any:
     """Return what a command would record as plain data, with NEW for what another dry run found otherwise."""
-    return common([one.model_dump(mode="json") for one in would], [one.model_dump(mode="json") for one in again])
+    return common(*([one.model_dump(mode="json", exclude=UNAPPROVED) for one in events] for events in (would, again)))
 
 
 def common(one: object, other: object) -> Any:

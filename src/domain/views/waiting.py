@@ -12,11 +12,13 @@ from uuid import UUID
 from pydantic import Field
 from pydantic_core import to_jsonable_python
 
+from baton.domain.access.actor import Appearance, Names, names_of
 from baton.domain.agent import caution_proposal as proposals
 from baton.domain.agent.agent import Agent
 from baton.domain.caution.caution import Caution, CautionTarget, CautionTargetKind
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.conduct.endings import LOST
+from baton.domain.conduct.live_views import appearance
 from baton.domain.conduct.live_work import load_lost_work
 from baton.domain.conduct.progress import CLOSING_FAILED
 from baton.domain.conduct.run_conduct import phases_left
@@ -26,12 +28,12 @@ from baton.domain.decision.decision import Decision, ListDecisions
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of, related_asset_ids
 from baton.domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, Value
-from baton.domain.procedure.procedure import ListProcedures, Procedure, ProcedureStatus
+from baton.domain.procedure.procedure import ListProcedures, Procedure, ProcedureHeld, ProcedureStatus
 from baton.domain.queue.queue import ACTIVE, Queue, QueueHeld, QueueItemBlocked, QueueStatus
 from baton.domain.queue.views import ListQueues
 from baton.domain.recipe.plan import Plan
 from baton.domain.registry import REGISTRY, Operation, standalone_query
-from baton.domain.run.run import FAILED_RUNS, HELD, ListRuns, Run, RunAborted, RunWitnessed
+from baton.domain.run.run import FAILED_RUNS, HELD, ListRuns, Run, RunAborted, RunHeld, RunWitnessed
 from baton.domain.run.witness import PAST_GATE
 from baton.domain.safety.clearance import ClearanceStatus
 from baton.domain.safety.clearance_views import BoundRecords, ListClearances
@@ -82,6 +84,7 @@ class Waiting:
     asset_ids: Collection[UUID] = ()
     facility_code: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    holder: Appearance | None = None  # Of what is held.
     withheld: frozenset[str] = frozenset()  # Commands that this thing keeps from the caller, whatever the policies permit.
 
 
@@ -111,6 +114,10 @@ class WaitingItem(Value):
     why: FreeText
     """What it waits for, in a sentence."""
     asset_id: UUID | None
+    asset_ids: tuple[UUID, ...]
+    held_by: UUID | None
+    """Who holds it; null where it is not held."""
+    held_by_name: str | None
     commands: tuple[ResolvingCommand, ...]
     """The commands that resolve it."""
 
@@ -207,7 +214,8 @@ def stopped_queues(call: Call) -> Reads[list[Waiting]]:
             (event,) = yield from latest_events(queue.id, QueueHeld, count=1)
             why, commands = event.reason, ("resume_queue", "retire_queue")
             kind, asset_ids = WaitingKind.HELD_QUEUE, (queue.asset_id,)
-            found.append(Waiting(kind, queue.id, queue.name, event.occurred_at, why, commands, asset_ids))
+            thing, since, holder = (kind, queue.id, queue.name), event.occurred_at, appearance(event)
+            found.append(Waiting(*thing, since, why, commands, asset_ids, holder=holder))
         elif queue.status is ACTIVE and queue.blocked and queue.ahead[0].code not in PASS_BY_THEMSELVES:
             (blocking,) = yield from latest_events(queue.id, QueueItemBlocked, count=1)
             found.append(waiting_item_of(queue, blocking))
@@ -258,29 +266,27 @@ def held_runs(call: Call) -> Reads[list[Waiting]]:
     rows = yield from rows_where(ListRuns, Where("status", "is", HELD))
     runs = yield from find_all(Run, (row.run_id for row in rows))
     plans = yield from find_all(Plan, (run.plan_id for run in runs.values()))
-    return [
-        Waiting(
-            WaitingKind.HELD_RUN,
-            run.id,
-            run.name,
-            run.last_held_at or run.updated_at,
-            run.last_hold_reason or "It was held without a reason.",
-            ("resume_run", "stop_run", "abort_run"),
-            plans[run.plan_id].asset_ids,
-        )
-        for run in runs.values()
-        if run.status is HELD
-    ]
+    found = []
+    for run in (one for one in runs.values() if one.status is HELD):
+        (held,) = yield from latest_events(run.id, RunHeld, count=1)
+        why, commands = held.reason or "It was held without a reason.", ("resume_run", "stop_run", "abort_run")
+        thing, asset_ids = (WaitingKind.HELD_RUN, run.id, run.name), plans[run.plan_id].asset_ids
+        found.append(Waiting(*thing, held.occurred_at, why, commands, asset_ids, holder=appearance(held)))
+    return found
 
 
 def held_procedures(call: Call) -> Reads[list[Waiting]]:
     """Return the procedures that are held, and among them those with a step whose outcome nobody knows."""
     rows = yield from rows_where(ListProcedures, Where("status", "is", ProcedureStatus.HELD))
-    held = (yield from find_all(Procedure, (row.procedure_id for row in rows))).values()
-    return [waiting_procedure(one) for one in held if one.status is ProcedureStatus.HELD and one.live_conduct_id is None]
+    found = []
+    for one in (yield from find_all(Procedure, (row.procedure_id for row in rows))).values():
+        if one.status is ProcedureStatus.HELD and one.live_conduct_id is None:
+            (held,) = yield from latest_events(one.id, ProcedureHeld, count=1)
+            found.append(waiting_procedure(one, appearance(held)))
+    return found
 
 
-def waiting_procedure(procedure: Procedure) -> Waiting:
+def waiting_procedure(procedure: Procedure, holder: Appearance) -> Waiting:
     """Return a held procedure, as one to resolve first where a step of it may or may not have been done."""
     unknown = procedure.unknown_step
     resolved = {(one.conduct_id, one.iteration_index, one.step_index) for one in procedure.resolved_steps}
@@ -293,6 +299,7 @@ def waiting_procedure(procedure: Procedure) -> Waiting:
         procedure.last_status_reason or "It was held without a reason.",
         ("resolve_procedure_step" if open_step else resuming_command(procedure), "abort_procedure"),
         procedure.judged_asset_ids,
+        holder=holder,
     )
 
 
@@ -460,7 +467,8 @@ class ListWaiting(Query[Page[WaitingItem]]):
         rest = [one for one in listed if after is None or (one.since, one.id) > (after.time, after.id)]
         shown = rest[: self.limit]
         more = Cursor(order=Order.ASC, time=shown[-1].since, id=shown[-1].id) if len(rest) > self.limit else None
-        return Page(tuple(waiting_item(one, permitted) for one in shown), None if more is None else str(more))
+        names = yield from names_of(one.holder for one in shown if one.holder is not None)
+        return Page(tuple(waiting_item(one, permitted, names) for one in shown), None if more is None else str(more))
 
     def _in_scope(self, found: Iterable[Waiting]) -> Reads[Iterable[Waiting]]:
         if self.asset_id is None:
@@ -474,7 +482,7 @@ class ListWaiting(Query[Page[WaitingItem]]):
         ]
 
 
-def waiting_item(waiting: Waiting, permitted: Collection[str]) -> WaitingItem:
+def waiting_item(waiting: Waiting, permitted: Collection[str], names: Names) -> WaitingItem:
     """Return something that waits as it is shown to a caller with these permissions."""
     operations = [REGISTRY.operations[name] for name in waiting.commands]
     return WaitingItem(
@@ -485,6 +493,9 @@ def waiting_item(waiting: Waiting, permitted: Collection[str]) -> WaitingItem:
         since=waiting.since,
         why=waiting.why,
         asset_id=next(iter(waiting.asset_ids)) if len(waiting.asset_ids) == 1 else None,
+        asset_ids=tuple(sorted(waiting.asset_ids)),
+        held_by=None if waiting.holder is None else waiting.holder[0],
+        held_by_name=None if waiting.holder is None else names[waiting.holder],
         commands=tuple(resolving_command(one, waiting, may_give(one, waiting, permitted)) for one in operations),
     )
 

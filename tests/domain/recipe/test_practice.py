@@ -55,6 +55,7 @@ def test_a_practice_is_judged_by_its_references_then_its_name_then_its_target(wo
     with expect_refusal("InvalidPracticeTargetError") as caught:
         practice(world, flat_field)
     assert caught.value.status == 400
+    assert "list_facilities" in caught.value.detail
 
 
 def test_a_deprecated_method_can_still_be_adopted(world: World, flat_field: UUID) -> None:
