@@ -48,7 +48,7 @@ class Engine:
             "grid_scan": lambda **md: bp.grid_scan([self.point], self.motor, 0, 1, 2, self.other, 0, 1, 3, md=md),
             "frames": lambda num=2, **md: bp.count([self.blob], num, md=md),
             "fly": self.fly,
-            "slow": self.slow,
+            "numbered": self.count_up,
             "rewound": self.rewind,
             "stopped": self.stop_where_paused,
             "aborted": self.abort_where_paused,
@@ -77,16 +77,18 @@ class Engine:
 
         return (yield from take())
 
-    def slow(self, num: int = 1000, delay: float = 0.02, **md: Any) -> Iterator[Any]:
-        """Many events of a signal, each a while behind the other."""
+    def count_up(self, num: int = 100, delay: float = 0.01, **md: Any) -> Iterator[Any]:
+        """The motor is at 0, then at 1 and so on; one frame is taken at the end."""
 
-        @bpp.run_decorator(md={"plan_name": "slow", "num_points": num, **md})
+        @bpp.stage_decorator([self.blob])
+        @bpp.run_decorator(md={"plan_name": "numbered", "num_points": num, **md})
         def take() -> Iterator[Any]:
-            for _ in range(num):
+            for number in range(num):
                 yield from bps.checkpoint()
-                yield from bps.mv(self.motor, time.time() % 10)
+                yield from bps.mv(self.motor, number)
                 yield from bps.trigger_and_read([self.motor])
                 yield from bps.sleep(delay)
+            yield from bps.trigger_and_read([self.blob], name="frames")
 
         return (yield from take())
 
