@@ -33,7 +33,9 @@ NOUNS = {
         "feed",
         "heed",
         "listing",
+        "mapping",
         "meaning",
+        "standing",
         "need",
         "nothing",
         "pending",
@@ -200,7 +202,7 @@ def git(*arguments: str) -> str:
 
 def main() -> None:
     """Print every complaint, and exit with 1 if there is one."""
-    modules = sorted((ROOT / "src").rglob("*.py"))
+    modules = sorted(path for place in ("src", "witness/baton_bluesky") for path in (ROOT / place).rglob("*.py"))
     tests = sorted(path for path in (ROOT / "tests").rglob("*.py") if "data" not in path.parts)
     named = [*repeated_classes(modules), *unclear_names([*modules, *tests]), *lost_words(GLOSSARY.read_text())]
     pages = [page for page in documents() if "reference" not in page.parts]
