@@ -112,10 +112,15 @@ class JournalWriter:
             written.wait(wait)
         return True
 
+    @property
+    def queued(self) -> int:
+        """Number of records that are not written yet."""
+        return len(self._lines) or int(self._queued_bytes > 0)
+
     def close(self, seconds: float = 2.0) -> None:
         """Write what is queued, for a while at most; the lock goes with the process."""
         deadline = time.monotonic() + seconds
-        while self._lines and time.monotonic() < deadline:
+        while self.queued and time.monotonic() < deadline:
             self._wanted.set()
             time.sleep(0.005)
 
@@ -169,6 +174,8 @@ class JournalWriter:
             self._write(segment, b"".join(encoded({**line.record, "dropped": dropped}) for line in kept))
         except OSError:
             self._lines.extendleft(reversed(kept))
+            with self._counting:
+                self._queued_bytes -= sum(line.size for line in lines) - sum(line.size for line in kept)
             raise
         with self._counting:
             self._queued_bytes -= sum(line.size for line in lines)
