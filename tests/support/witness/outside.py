@@ -27,6 +27,12 @@ def outside_program(name: str) -> str:
     return str(program)
 
 
+def outside_environment(**more: str) -> dict[str, str]:
+    """Return the environment of a program: modules are compiled once, and not beside their source."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(ROOT / ".bytecode"), **more}
+
+
 def free_port() -> int:
     """Return a port that nothing listens to."""
     with socket.socket() as found:
@@ -37,7 +43,7 @@ def free_port() -> int:
 @contextmanager
 def running_server(command: list[str], ready: str, log: Path, **environment: str) -> Iterator[None]:
     """A server that answers under an address, until the end of the block."""
-    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    variables = outside_environment(**environment)
     with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output, env=variables) as server:
         try:
             wait_for_answer(server, ready, log)

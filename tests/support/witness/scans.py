@@ -64,3 +64,19 @@ def steps(
 def documents_of(documents: Documents, name: str) -> list[dict[str, Any]]:
     """Return the documents of a kind."""
     return [document for kind, document in documents if kind == name]
+
+
+def rewound_steps(diode: Diode) -> Messages:
+    """A scan that pauses behind an event: when it is resumed, what came since the checkpoint comes again."""
+
+    @run_decorator(md={"plan_name": "rewound"})
+    def inner() -> Messages:
+        for point in range(2):
+            yield from plan_stubs.checkpoint()
+            yield from plan_stubs.create()
+            yield from plan_stubs.read(diode)
+            yield from plan_stubs.save()
+            if point == 0:
+                yield from plan_stubs.pause()
+
+    return (yield from inner())
