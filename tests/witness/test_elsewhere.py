@@ -38,7 +38,7 @@ class Elsewhere:
     def __init__(self, api: Api, line: Beamline, directory: Path) -> None:
         self.api, self.line, self.directory = api, line, directory
 
-    def told(self, journal: str, *more: str) -> list[str]:
+    def witness_arguments(self, journal: str, *more: str) -> list[str]:
         """Return the arguments that a witness elsewhere needs."""
         told = ["--service", self.api.base_url, "--plan", self.line.plan_id, "--observe", "all"]
         return [*told, "--journal", str(self.directory / journal), *more]
@@ -58,11 +58,11 @@ class Elsewhere:
     async def ended_run_of(self, uid: str) -> dict[str, Any]:
         """Return the run that records a Bluesky run, once it is over."""
 
-        async def ended() -> dict[str, Any] | None:
+        async def ended_run() -> dict[str, Any] | None:
             view = await self.run_of(uid)
             return view if view is not None and view["status"] not in ("Running", "Held") else None
 
-        return dict(await until(ended, 120))
+        return dict(await until(ended_run, 120))
 
     async def readings(self, run_id: str) -> list[tuple[float, datetime]]:
         """Return every reading of a run."""
@@ -98,7 +98,7 @@ def scan_documents(num: int = 4, rewound: bool = False) -> Documents:
     return [tuple(json.loads(json.dumps(one))) for one in documents]
 
 
-def measured(documents: Documents) -> list[tuple[float, datetime]]:
+def measured_values(documents: Documents) -> list[tuple[float, datetime]]:
     """Return every number of the events, with when it was taken."""
     events = [document for name, document in documents if name == "event"]
     return sorted((event["data"]["diode"], datetime.fromtimestamp(event["timestamps"]["diode"], UTC)) for event in events)
@@ -123,7 +123,15 @@ class Proxy:
 @contextmanager
 def follower(elsewhere: Elsewhere, proxy: Proxy, journal: str) -> Iterator["subprocess.Popen[bytes]"]:
     """A process that follows a proxy, as a person starts it."""
-    command = [sys.executable, "-m", "baton_bluesky.main", "follow", "zmq", proxy.address, *elsewhere.told(journal)]
+    command = [
+        sys.executable,
+        "-m",
+        "baton_bluesky.main",
+        "follow",
+        "zmq",
+        proxy.address,
+        *elsewhere.witness_arguments(journal),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "witness")}
     with subprocess.Popen(command, env=environment) as process:
         try:
@@ -153,12 +161,12 @@ async def test_a_scan_that_is_seen_live_and_over_0mq_is_one_run_with_each_readin
             proxy.publish(*one)
         run = await elsewhere.ended_run_of(uid_of(documents))
         assert run["status"] == "Completed"
-        assert await elsewhere.readings(run["id"]) == measured(documents)
+        assert await elsewhere.readings(run["id"]) == measured_values(documents)
         only = await asyncio.to_thread(scan_documents, 3)
         for one in only:
             proxy.publish(*one)
         run = await elsewhere.ended_run_of(uid_of(only))
-        assert await elsewhere.readings(run["id"]) == measured(only), "one that is published alone"
+        assert await elsewhere.readings(run["id"]) == measured_values(only), "one that is published alone"
 
 
 async def test_a_follower_that_was_killed_continues_the_runs_it_followed(elsewhere: Elsewhere) -> None:
@@ -173,7 +181,7 @@ async def test_a_follower_that_was_killed_continues_the_runs_it_followed(elsewhe
             return run is not None and len(await elsewhere.readings(run["id"])) == 3
 
         await until(has_three, 60)
-        await until(lambda: uid_of(documents) in remembered(elsewhere.directory / "killed"), 60)
+        await until(lambda: uid_of(documents) in open_runs_kept(elsewhere.directory / "killed"), 60)
         process.send_signal(signal.SIGKILL)
         process.wait()
     with follower(elsewhere, proxy, "killed"):
@@ -185,10 +193,10 @@ async def test_a_follower_that_was_killed_continues_the_runs_it_followed(elsewhe
             proxy.publish(*one)
         run = await elsewhere.ended_run_of(uid_of(documents))
     assert (run["status"], run["end_reason"]) == ("Completed", None)
-    assert await elsewhere.readings(run["id"]) == measured(documents)
+    assert await elsewhere.readings(run["id"]) == measured_values(documents)
 
 
-def remembered(journal: Path) -> str:
+def open_runs_kept(journal: Path) -> str:
     """Return what a follower keeps of open runs."""
     return "".join(path.read_text() for path in journal.glob("*.follow.json"))
 
@@ -225,7 +233,7 @@ class RecordedConsumer:
             return self._payload
 
 
-def journaled(witness: BatonWitness) -> dict[str, dict[str, Any]]:
+def readings_in_journal(witness: BatonWitness) -> dict[str, dict[str, Any]]:
     """Return every reading in the journal of a witness, by its id."""
     found: dict[str, dict[str, Any]] = {}
     for journal in run_journals(witness.directory):
@@ -252,13 +260,13 @@ def test_offsets_of_kafka_are_committed_when_the_journal_has_the_documents(tmp_p
     assert (consumer.given, consumer.committed) == (6, 0)
     following.settle()
     assert consumer.committed == 6
-    assert len(journaled(witness)) == 4
+    assert len(readings_in_journal(witness)) == 4
     consumer.given = 3  # a consumer that died takes up where the last commit of another was
     again = Follower(KafkaSource(["bl7"], "", "", consumer), witness, "kafka")
     for _ in range(3):
         again.step(0)
     again.settle()
-    readings = journaled(witness)
+    readings = readings_in_journal(witness)
     assert sorted(one["value"] for one in readings.values()) == [1, 2, 3, 4, 5, 6, 7]
 
 
@@ -278,7 +286,7 @@ def scans() -> dict[str, Documents]:
 
 
 @pytest.fixture(scope="module")
-def tiled(tmp_path_factory: pytest.TempPathFactory, scans: dict[str, Documents]) -> Iterator[str]:
+def tiled_address(tmp_path_factory: pytest.TempPathFactory, scans: dict[str, Documents]) -> Iterator[str]:
     """A Tiled server that TiledWriter has written the scans to."""
     with tiled_server(tmp_path_factory.mktemp("tiled")) as address:
         lines = "".join(json.dumps(one) + "\n" for documents in scans.values() for one in documents)
@@ -289,21 +297,21 @@ def tiled(tmp_path_factory: pytest.TempPathFactory, scans: dict[str, Documents])
         del os.environ["TILED_API_KEY"]
 
 
-def read_back(tiled: str, documents: Documents) -> Documents:
+def read_back(tiled_address: str, documents: Documents) -> Documents:
     """Return the documents that Tiled has of a scan."""
-    catalog = TiledCatalog(tiled)
+    catalog = TiledCatalog(tiled_address)
     [run] = [run for run in catalog.runs() if run.uid == uid_of(documents)]
     return list(catalog.documents(run))
 
 
 @pytest.mark.parametrize("scan", ["plain", "rewound"])
 def test_f9_tiled_keeps_times_as_they_were_and_both_rows_of_a_rewound_event(
-    tiled: str, scans: dict[str, Documents], scan: str
+    tiled_address: str, scans: dict[str, Documents], scan: str
 ) -> None:
     """Rule 11 rests on it: the id of a reading follows from times and numbers, and from no uid of an event."""
     kept = ("seq_num", "time", "data", "timestamps")
     events = [[document[key] for key in kept] for name, document in scans[scan] if name == "event"]
-    back = [document for name, document in read_back(tiled, scans[scan]) if name == "event"]
+    back = [document for name, document in read_back(tiled_address, scans[scan]) if name == "event"]
     assert [[document[key] for key in kept] for document in back] == events
     assert all("uid" not in document for document in back)
     numbers = [number for number, *_ in events]
@@ -311,10 +319,10 @@ def test_f9_tiled_keeps_times_as_they_were_and_both_rows_of_a_rewound_event(
 
 
 def test_f9_a_run_is_found_by_a_key_of_its_start_and_its_documents_are_refused(
-    tiled: str, scans: dict[str, Documents]
+    tiled_address: str, scans: dict[str, Documents]
 ) -> None:
     """Rule 24 rests on it: metadata and tables are read, since a plain server answers documents with 406."""
-    catalog = TiledCatalog(tiled)
+    catalog = TiledCatalog(tiled_address)
     [earlier, later] = [run.start["time"] for run in catalog.runs()]
     assert [run.start["time"] for run in catalog.runs(since=later)] == [later]
     assert len(list(catalog.runs(since=earlier))) == 2
@@ -325,22 +333,22 @@ def test_f9_a_run_is_found_by_a_key_of_its_start_and_its_documents_are_refused(
 
 @pytest.mark.parametrize("scan", ["plain", "rewound"])
 def test_what_tiled_keeps_leads_to_the_readings_of_a_live_witness(
-    tmp_path: Path, tiled: str, scans: dict[str, Documents], scan: str
+    tmp_path: Path, tiled_address: str, scans: dict[str, Documents], scan: str
 ) -> None:
     told = {"observe": "all", "starts_sender": False}
     live = BatonWitness("http://127.0.0.1:9", "none", journal=tmp_path / "live", **told)
     back = BatonWitness("http://127.0.0.1:9", "none", journal=tmp_path / "tiled", **told)
-    for witness, documents in ((live, scans[scan]), (back, read_back(tiled, scans[scan]))):
+    for witness, documents in ((live, scans[scan]), (back, read_back(tiled_address, scans[scan]))):
         for one in documents:
             witness(*one)
         assert witness.flush()
-    assert journaled(back) == journaled(live) != {}
+    assert readings_in_journal(back) == readings_in_journal(live) != {}
 
 
 async def test_runs_of_tiled_are_recorded_late_and_once(
-    elsewhere: Elsewhere, tiled: str, scans: dict[str, Documents], capsys: pytest.CaptureFixture[str]
+    elsewhere: Elsewhere, tiled_address: str, scans: dict[str, Documents], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["backfill", "tiled", tiled, *elsewhere.told("tiled")]
+    command = ["backfill", "tiled", tiled_address, *elsewhere.witness_arguments("tiled")]
     assert await asyncio.to_thread(main, [*command, "--dry-run"]) == 0
     assert "2 runs: 2 recorded" in capsys.readouterr().out
     assert await elsewhere.run_of(uid_of(scans["plain"])) is None
@@ -348,7 +356,7 @@ async def test_runs_of_tiled_are_recorded_late_and_once(
     for documents in scans.values():
         run = await elsewhere.ended_run_of(uid_of(documents))
         assert run["status"] == "Completed"
-        assert await elsewhere.readings(run["id"]) == measured(documents)
+        assert await elsewhere.readings(run["id"]) == measured_values(documents)
     capsys.readouterr()
     assert await asyncio.to_thread(main, command) == 0
     assert "2 runs: 2 on record already" in capsys.readouterr().out
