@@ -306,17 +306,17 @@ async def test_a_plan_that_nobody_carries_out_is_looked_at_without_asking(site: 
 
 
 async def test_a_run_that_the_account_may_not_ask_for_is_not_holdable(site: Site) -> None:
-    from baton_bluesky.preflight import Passed, Preflight, RunQuestion
-    from baton_bluesky.service import Answer, BatonService
+    from baton_bluesky.preflight import Passed, RunPreflight, RunQuestion
+    from baton_bluesky.service import BatonService, HttpAnswer
 
     class BlindService(BatonService):
         """A service that lets the account ask for no run."""
 
-        def get(self, path: str, **parameters: str) -> Answer:
-            return Answer(403, {}) if path.startswith("/runs/") else super().get(path, **parameters)
+        def get(self, path: str, **parameters: str) -> HttpAnswer:
+            return HttpAnswer(403, {}) if path.startswith("/runs/") else super().get(path, **parameters)
 
     question = RunQuestion("steps", {}, None)
-    preflight = Preflight(BlindService(site.api.base_url), site.line.plan_id)
+    preflight = RunPreflight(BlindService(site.api.base_url), site.line.plan_id)
     verdict = await asyncio.to_thread(preflight.ask, question)
     assert isinstance(verdict, Passed)
     assert not verdict.tells_holds

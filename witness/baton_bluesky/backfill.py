@@ -10,7 +10,7 @@ from baton_bluesky.callback import BatonWitness
 from baton_bluesky.follow import hand_over
 from baton_bluesky.journal import subdirectories
 from baton_bluesky.keys import run_id, timestamp_text
-from baton_bluesky.service import BatonService, ServiceUnreachableError
+from baton_bluesky.service import BatonService, NoServiceError
 from baton_bluesky.tiled_catalog import TiledCatalog, TiledError, TiledRun
 
 RUNS_AHEAD = 20
@@ -82,7 +82,7 @@ class Backfill:
             return Fate.UNREADABLE
         answer = self._service.get(f"/runs/{id}")
         if answer.status not in (200, 404):
-            raise ServiceUnreachableError(f"Baton answers {answer.sentence}")
+            raise NoServiceError(f"Baton answers {answer.sentence}")
         if answer.status == 200 and answer.body.get("status") not in LIVE:
             return Fate.ON_RECORD
         return Fate.UNDER_WAY if run.stop is None and now - began < STILL_MEASURED else Fate.RECORDED
@@ -105,7 +105,7 @@ def backfill(work: Backfill, since: float | None, dry_run: bool) -> int:
         show_progress(len(found), len(found), "until the service has them")
         while work.waiting:
             time.sleep(LOOK_SECONDS)
-    except (TiledError, ServiceUnreachableError) as error:
+    except (TiledError, NoServiceError) as error:
         print(f"\n{error} Start it again, and it continues.", file=sys.stderr)
         return 1
     print(f"\n{summary(fates)}")

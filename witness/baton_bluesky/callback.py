@@ -145,7 +145,7 @@ class BatonWitness:
             "datum_page": self._take_datum,
             "stop": self._take_stop,
         }
-        atexit.register(close_journal, weakref.ref(self._journal))
+        atexit.register(flush_journal, weakref.ref(self._journal))
 
     def __repr__(self) -> str:
         return f"BatonWitness({self.address!r}, plan={self.plan!r}, observe={self.observe!r})"
@@ -184,8 +184,7 @@ class BatonWitness:
 
     def flush(self, seconds: float = 2.0) -> bool:
         """Wait until what was taken is in the journal, for a while at most; return whether it is."""
-        self._journal.close(seconds)
-        return self.queued == 0
+        return self._journal.flush(seconds)
 
     @property
     def queued(self) -> int:
@@ -213,6 +212,10 @@ class BatonWitness:
                 stream.count, stream.highest = count, highest
         run.frames.update(counts["frames"])
         run.thinned, run.left_out = counts["thinned"], counts["left_out"]
+
+    def close(self) -> None:
+        """Give up: write what was taken, and count as dead. A process that ends does so by itself."""
+        self._journal.close()
 
     def _count_fault(self, name: Any, error: Exception) -> None:
         try:
@@ -430,14 +433,14 @@ def default_directory(address: str) -> Path:
     return Path(state) / "baton-bluesky" / hashlib.sha256(address.encode(errors="replace")).hexdigest()[:16]
 
 
-def close_journal(journal: "weakref.ref[JournalWriter]") -> None:
+def flush_journal(journal: "weakref.ref[JournalWriter]") -> None:
     """Write what is queued when the process ends."""
     if (alive := journal()) is not None:
-        alive.close()
+        alive.flush()
 
 
 def start_sender(directory: Path) -> "subprocess.Popen[bytes]":
-    """Start a sender of this journal in a process of its own, which goes on when this one ends."""
+    """Start a sender of this journal in a process of its own, which outlives this one."""
     make_directory(directory)
     package = str(Path(__file__).resolve().parents[1])
     program = f"import sys; sys.path.append({package!r}); from baton_bluesky.main import main; sys.exit(main())"

@@ -16,7 +16,16 @@ from typing import Any, Literal, TypeVar, assert_never
 
 from baton_bluesky.hold_watch import NOT_KNOWN_SECONDS, Hold, HoldWatch
 from baton_bluesky.keys import run_id, timestamp_text
-from baton_bluesky.preflight import ASKED_SECONDS, Closed, Overridden, Passed, Preflight, RunQuestion, Unreachable, Verdict
+from baton_bluesky.preflight import (
+    ASKED_SECONDS,
+    Closed,
+    Overridden,
+    Passed,
+    RunPreflight,
+    RunQuestion,
+    Unreachable,
+    Verdict,
+)
 from baton_bluesky.service import BatonService
 from baton_bluesky.touches import docstring_with
 from baton_bluesky.translation import subject_name
@@ -58,7 +67,7 @@ class BatonGate:
     ) -> None:
         if hold not in ("checkpoint", "now") or on_unreachable not in ("refuse", "allow"):
             raise ValueError("hold is 'checkpoint' or 'now', and on_unreachable is 'refuse' or 'allow'.")
-        self.preflight = Preflight(BatonService(address, token, ASKED_SECONDS), plan)
+        self.preflight = RunPreflight(BatonService(address, token, ASKED_SECONDS), plan)
         self.subject_key, self.waits = subject_key, wait
         self.holds_now, self.allows_unasked = hold == "now", on_unreachable == "allow"
         self._tell = tell or print_sentence
@@ -206,7 +215,7 @@ class GatedPlan:
     def _wait_before(self, message: Any) -> Messages:
         for hold in self.held():
             self.gate.tell(f"The run is Held in Baton, and waits at this checkpoint until it is resumed: {hold.reason}")
-        waiting = Waiting(self)
+        waiting = HoldWait(self)
         try:
             yield new_message("wait_for", [waiting.until_released])
         finally:
@@ -223,7 +232,7 @@ class GatedPlan:
         if self._suspended or id not in self.runs.values() or not (self._behind_checkpoint and self.engine.can_suspend()):
             return
         self._suspended = True
-        waiting = Waiting(self, on_release=self._note_release)
+        waiting = HoldWait(self, on_release=self._note_release)
         self.engine.suspend(waiting.until_released, f"The run is Held in Baton: {hold.reason}")
 
     def _note_release(self) -> None:
@@ -313,7 +322,7 @@ class Asking:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-class Waiting:
+class HoldWait:
     """A wait for the end of every hold on a plan's runs; it may be waited for several times."""
 
     def __init__(self, plan: GatedPlan, on_release: Callable[[], None] = lambda: None) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from baton_bluesky.service import Answer, BatonService, ServiceUnreachableError
+from baton_bluesky.service import BatonService, HttpAnswer, NoServiceError
 
 ASK_SECONDS = 1.0
 NOT_KNOWN_SECONDS = 3.0
@@ -116,8 +116,8 @@ class HoldWatch:
     def _ask(self, run_id: str) -> None:
         try:
             answer = self._service.get(f"/runs/{run_id}")
-        except ServiceUnreachableError as error:
-            answer = Answer(503, {"detail": str(error)})
+        except NoServiceError as error:
+            answer = HttpAnswer(503, {"detail": str(error)})
         if answer.status == 404:
             hold = None  # Its witness has not recorded it yet.
         elif answer.status == 200:
@@ -138,7 +138,7 @@ class HoldWatch:
             listener(hold)
 
     def _open_stream(self) -> EventWake | None:
-        with contextlib.suppress(ServiceUnreachableError, OSError):
+        with contextlib.suppress(NoServiceError, OSError):
             return EventWake(self._service.listen(CHANGES))
         return None
 

@@ -32,7 +32,7 @@ LOOK_SECONDS = 5.0
 SETTINGS, SENDER_LOCK, WRITER_LOCK, STANDING = "settings.json", "sender.lock", "lock", "sender.json"
 
 
-class Line(NamedTuple):
+class JournalLine(NamedTuple):
     """A record on its way to the disk."""
 
     run: str
@@ -74,7 +74,7 @@ class JournalWriter:
         self.dropped: Counter[str] = Counter()
         self.last_error: str | None = None
         self._settings = dict(settings)
-        self._lines: deque[Line] = deque()
+        self._lines: deque[JournalLine] = deque()
         self._queued_bytes = 0
         self._dropped_of_run: Counter[str] = Counter()
         self._counting = threading.Lock()
@@ -82,6 +82,7 @@ class JournalWriter:
         self._thread: threading.Thread | None = None
         self._segments: dict[str, Segment] = {}
         self._lock: int | None = None
+        self._is_writing = self._is_closed = False
         self._used = 0
         self._looked = float("-inf")
 
@@ -104,7 +105,7 @@ class JournalWriter:
                 return False
             self._queued_bytes += size
         written = threading.Event() if wait else None
-        self._lines.append(Line(run, record, size, stream, at, is_last, written))
+        self._lines.append(JournalLine(run, record, size, stream, at, is_last, written))
         if self._thread is None:
             self._begin()
         if written is not None:
@@ -115,14 +116,23 @@ class JournalWriter:
     @property
     def queued(self) -> int:
         """Number of records that are not written yet."""
-        return len(self._lines) or int(self._queued_bytes > 0)
+        return len(self._lines) or int(self._is_writing)
 
-    def close(self, seconds: float = 2.0) -> None:
-        """Write what is queued, for a while at most; the lock goes with the process."""
+    def flush(self, seconds: float = 2.0) -> bool:
+        """Wait until what is queued is written, for a while at most; return whether it is."""
         deadline = time.monotonic() + seconds
         while self.queued and time.monotonic() < deadline:
             self._wanted.set()
-            time.sleep(0.005)
+            time.sleep(0.002)
+        return not self.queued
+
+    def close(self, seconds: float = 2.0) -> None:
+        """Write what is queued, for a while at most, and give up the lock: what has not ended counts as dead."""
+        self.flush(seconds)
+        self._is_closed = True
+        self._wanted.set()
+        if self._thread is not None:
+            self._thread.join(seconds)
 
     def look(self) -> None:
         """Do what belongs to a look every few seconds; a witness starts its sender here."""
@@ -134,17 +144,25 @@ class JournalWriter:
                 self._thread.start()
 
     def _write_for_ever(self) -> None:
-        while True:
+        while not self._is_closed:
             try:
                 if self._lock is None:
                     self._open()
                 self._look_around()
                 while self._lines:
+                    self._is_writing = True
                     self._write_some()
             except Exception as error:  # the disk may do anything
                 self.last_error = f"{type(error).__name__}: {error}"[:500]
+            self._is_writing = False
             self._wanted.wait(WRITE_SECONDS if self._segments or self._lines else 1.0)
             self._wanted.clear()
+        for segment in self._segments.values():
+            if segment.descriptor >= 0:
+                os.close(segment.descriptor)
+        self._segments.clear()
+        if self._lock is not None:
+            os.close(self._lock)
 
     def _open(self) -> None:
         make_directory(self.directory)
@@ -163,7 +181,7 @@ class JournalWriter:
     def _write_some(self) -> None:
         """Write lines of one run; they stay in the queue until the disk has taken them."""
         run = self._lines[0].run
-        lines: list[Line] = []
+        lines: list[JournalLine] = []
         while self._lines and self._lines[0].run == run and len(lines) < LINES_AT_ONCE:
             lines.append(self._lines.popleft())
         kept = lines
@@ -171,7 +189,7 @@ class JournalWriter:
             segment = self._segment(run)
             kept = [line for line in lines if line.stream is None or self._has_room(segment, line)]
             dropped = self._dropped_of_run[run]
-            self._write(segment, b"".join(encoded({**line.record, "dropped": dropped}) for line in kept))
+            self._write(segment, b"".join(encode_line({**line.record, "dropped": dropped}) for line in kept))
         except OSError:
             self._lines.extendleft(reversed(kept))
             with self._counting:
@@ -186,7 +204,7 @@ class JournalWriter:
         if lines[-1].is_last:
             self._forget(run)
 
-    def _has_room(self, segment: Segment, line: Line) -> bool:
+    def _has_room(self, segment: Segment, line: JournalLine) -> bool:
         """Return whether an event is written: one a second where the journal is nearly full, none where it is."""
         assert line.stream is not None
         if self._used < NEARLY_FULL * self.ceiling:
@@ -221,11 +239,10 @@ class JournalWriter:
             while written < len(text):
                 written += os.write(segment.descriptor, text[written:])
         except OSError:
-            if written:
-                segment.torn = True
-                with contextlib.suppress(OSError):
-                    os.ftruncate(segment.descriptor, segment.size)
-                    segment.torn = False
+            segment.torn = True
+            with contextlib.suppress(OSError):
+                os.ftruncate(segment.descriptor, segment.size)
+                segment.torn = False
             raise
         segment.torn = False
         segment.size += len(text)
@@ -348,7 +365,7 @@ def subdirectories(directory: Path) -> list[Path]:
         return []
 
 
-def encoded(record: Mapping[str, Any]) -> bytes:
+def encode_line(record: Mapping[str, Any]) -> bytes:
     """Return a record as a line."""
     return ENCODER.encode(record).encode() + b"\n"
 

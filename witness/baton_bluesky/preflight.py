@@ -8,7 +8,7 @@ from uuid import UUID
 
 from baton_bluesky.keys import timestamp_text
 from baton_bluesky.reduction import reduce_document
-from baton_bluesky.service import Answer, BatonService, ServiceUnreachableError
+from baton_bluesky.service import BatonService, HttpAnswer, NoServiceError
 
 ASKED_SECONDS = 5.0
 REMEMBERED_SECONDS = 60.0  # How long a plan and the parameters of its method are not asked for again.
@@ -89,7 +89,7 @@ class RefusedByService(Exception):
         self.reason = reason
 
 
-class Preflight:
+class RunPreflight:
     """Asks the service whether a run may begin."""
 
     def __init__(self, service: BatonService, plans: str | Mapping[str, str]) -> None:
@@ -105,8 +105,8 @@ class Preflight:
             body["override_parameters"] = {name: value for name, value in given.items() if name in plan.parameters}
             if (subject_id := self._subject(question.subject)) is not None:
                 body["subject_id"] = subject_id
-            return judged(good(self._service.post("/runs/preflight", body)), plan.tells_holds)
-        except ServiceUnreachableError as error:
+            return verdict_of_report(good(self._service.post("/runs/preflight", body)), plan.tells_holds)
+        except NoServiceError as error:
             return Unreachable(f"Baton at {self._service.address} does not answer ({error}).")
         except RefusedByService as error:
             return Closed((str(error),), (error.reason,))
@@ -148,16 +148,16 @@ class Preflight:
         return str(found[0]["plan_id"])
 
 
-def good(answer: Answer) -> dict[str, Any]:
+def good(answer: HttpAnswer) -> dict[str, Any]:
     """Return the body of a good answer; raise what keeps the run from being judged."""
     if answer.status == 429 or answer.status >= 500:
-        raise ServiceUnreachableError(answer.sentence)
+        raise NoServiceError(answer.sentence)
     if answer.status >= 400:
         raise RefusedByService(str(answer.body.get("detail") or answer.sentence), str(answer.body.get("reason")))
     return answer.body
 
 
-def judged(report: Mapping[str, Any], tells_holds: bool) -> Passed | Closed:
+def verdict_of_report(report: Mapping[str, Any], tells_holds: bool) -> Passed | Closed:
     """Return the verdict of a preflight: that of every gate of start_run but the caller's own permission."""
     gates = [gate for gate in report["gates"] if "start_run" in gate["asked_by"] and gate["gate"] != OWN_PERMISSION]
     closed = [gate for gate in gates if not gate["passed"]]

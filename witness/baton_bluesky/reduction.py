@@ -46,9 +46,9 @@ class Reduction:
         if self.room <= 0:
             return self._omit()
         if isinstance(value, dict):
-            return self._mapping(value, depth) if depth < MAX_DEPTH else self._described(value)
+            return self._plain_mapping(value, depth) if depth < MAX_DEPTH else self._kind_of(value)
         if isinstance(value, list | tuple):
-            return self._sequence(value, depth) if depth < MAX_DEPTH else self._described(value)
+            return self._sequence(value, depth) if depth < MAX_DEPTH else self._kind_of(value)
         return self._unusual(value)
 
     def _text(self, value: str) -> Any:
@@ -73,7 +73,7 @@ class Reduction:
         self.left_out += 1
         return _OMITTED
 
-    def _mapping(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
+    def _plain_mapping(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         self.room -= 2
         reduced: dict[str, Any] = {}
         for place, (key, item) in enumerate(dict.items(value)):
@@ -117,9 +117,9 @@ class Reduction:
                 return self._text(str.__str__(value))
         except Exception:
             return self._omit()
-        return self._described(value)
+        return self._kind_of(value)
 
-    def _described(self, value: Any) -> dict[str, Any]:
+    def _kind_of(self, value: Any) -> dict[str, Any]:
         self.room -= 60
         return {"kind": type(value).__name__[:60], "shape": shape_of(value)}
 
@@ -142,7 +142,7 @@ def plain_number(value: Any) -> int | float | bool | None:
 
 
 def shape_of(value: Any) -> list[int] | None:
-    """Return the shape of an array, or the length of what has one; None where neither can be had without an error."""
+    """Return the shape of an array, or the length of what has one; None where neither can be read."""
     try:
         shape = getattr(value, "shape", None)
         if shape is None:

@@ -47,7 +47,7 @@ class RunOrder:
             case "ready":
                 yield name, document
                 if name in ("start", "descriptor", "resource", "stream_resource"):
-                    yield from self._released(now)
+                    yield from self._release_kept(now)
             case "unknown":
                 self._keep(KeptDocument(now, name, document))
 
@@ -61,7 +61,7 @@ class RunOrder:
             self.given_up[self._kept.popleft().name] += 1
         self._kept.append(kept)
 
-    def _released(self, now: float) -> Iterator[tuple[str, Document]]:
+    def _release_kept(self, now: float) -> Iterator[tuple[str, Document]]:
         """Return what was kept and can be handed on, in the order in which it came."""
         progress = True
         while progress and self._kept:

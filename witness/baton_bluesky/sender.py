@@ -35,13 +35,14 @@ from baton_bluesky.journal import (
     write_whole,
     writer_directories,
 )
-from baton_bluesky.service import Answer, BatonService, ServiceUnreachableError
-from baton_bluesky.translation import PATHS, Request, RequestKind, RunTranslation
+from baton_bluesky.service import BatonService, HttpAnswer, NoServiceError
+from baton_bluesky.translation import PATHS, RequestKind, RunTranslation, WitnessRequest
 
 READ_SECONDS = 0.15
 """Seconds between two looks into a journal that had nothing new."""
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 30.0  # Seconds before a request is tried again.
 DENIED_WAIT = 60.0  # Seconds between two requests to a service that lets the witness do nothing.
+MISSING_WAIT = 5.0  # Seconds between two looks for a plan that is not there.
 HEARD_SECONDS = 5.0
 REQUEST_SECONDS = 10.0
 SYNC_SECONDS = 1.0
@@ -52,7 +53,7 @@ REFUSED_BYTES = 64 * 2**20
 PROGRESS = "progress.json"
 
 
-class Denied(Exception):
+class AccessDeniedError(Exception):
     """The service does not let this account do it: nothing is sent, and everything is kept."""
 
 
@@ -82,7 +83,7 @@ class Delivery:
     translation: RunTranslation = field(default_factory=RunTranslation)
     position: Position = BEGINNING
     """Where records are read next."""
-    requests: list[Request] = field(default_factory=list)
+    requests: list[WitnessRequest] = field(default_factory=list)
     """What the records before that position lead to and is not acknowledged."""
     run_id: str | None = None
     """The id that the service answered."""
@@ -107,7 +108,7 @@ class Delivery:
         kept = read_document(journal.directory / PROGRESS)
         if not kept:
             return cls(journal)
-        requests = [Request(RequestKind(kind), *rest) for kind, *rest in kept["requests"]]
+        requests = [WitnessRequest(RequestKind(kind), *rest) for kind, *rest in kept["requests"]]
         names = ("run_id", "is_refused", "follows", "refused")
         own = {name: kept[name] for name in names}
         known_fields = {one.name for one in fields(RunTranslation)} & kept["translation"].keys()
@@ -145,7 +146,7 @@ class Delivery:
         if self.requests and self.oldest is None:
             self.oldest = time.time()
 
-    def _add(self, request: Request) -> None:
+    def _add(self, request: WitnessRequest) -> None:
         last = self.requests[-1] if self.requests else None
         if request.kind is RequestKind.APPEND and last is not None and last.kind is RequestKind.APPEND:
             entries = request.body["entries"]
@@ -164,7 +165,9 @@ class Sender:
         self.directory = directory
         settings = read_document(directory / SETTINGS)
         self._service = service or BatonService(settings.get("address", ""), settings.get("token"), REQUEST_SECONDS)
-        self.standing = SenderStanding(**{**known(read_document(directory / STANDING)), "pid": os.getpid(), "waiting": None})
+        self.standing = SenderStanding(
+            **{**known_counts(read_document(directory / STANDING)), "pid": os.getpid(), "waiting": None}
+        )
         self._deliveries: dict[Path, Delivery] = {}
         self._ids: dict[tuple[str, str], str] = {}
         self._counting = threading.Lock()
@@ -249,13 +252,13 @@ class Sender:
         request = delivery.requests[0]
         try:
             self._send(delivery, request)
-        except Denied as denied:
+        except AccessDeniedError as denied:
             self._denied_until = time.monotonic() + DENIED_WAIT
             self._wait(f"{denied} Nothing is sent, and everything is kept.")
         except NotThereError as missing:
-            delivery.due = time.monotonic() + LONGEST_WAIT
+            delivery.due = time.monotonic() + MISSING_WAIT
             self._wait(str(missing))
-        except ServiceUnreachableError as unreachable:
+        except NoServiceError as unreachable:
             delivery.due = time.monotonic() + min(SHORTEST_WAIT * 2**delivery.attempts, LONGEST_WAIT)
             delivery.attempts = min(delivery.attempts + 1, 10)
             self._wait(str(unreachable))
@@ -283,7 +286,7 @@ class Sender:
             self._finish(delivery)
         elif not was_alive and not delivery.follows:
             if delivery.translation.uid:
-                delivery.requests.extend(delivery.translation.died())
+                delivery.requests.extend(delivery.translation.requests_of_death())
                 delivery.keep()
             elif self._is_orphan(delivery.journal):
                 self._finish(delivery)
@@ -303,14 +306,14 @@ class Sender:
         else:
             delivery.journal.remove()
 
-    def _send(self, delivery: Delivery, request: Request) -> None:
+    def _send(self, delivery: Delivery, request: WitnessRequest) -> None:
         """Send a request; one that the service refuses is kept aside, and the next one follows."""
         if delivery.is_refused:
             self._count_refused(delivery)
             return
         if request.ends_run:
             delivery.keep()  # everything before is acknowledged, and is not sent to a run that has ended
-        body = self._named(request) if request.kind is RequestKind.BEGIN else request.body
+        body = self._named_body(request) if request.kind is RequestKind.BEGIN else request.body
         path = PATHS[request.kind].format(run_id=delivery.run_id)
         answer = self._answer(self._service.post(path, body))
         if answer.status < 300:
@@ -324,15 +327,15 @@ class Sender:
             self._keep_aside(delivery, path, body, answer)
             delivery.is_refused = request.kind is RequestKind.BEGIN
 
-    def _answer(self, answer: Answer) -> Answer:
+    def _answer(self, answer: HttpAnswer) -> HttpAnswer:
         """Return an answer that says something about the request; raise where it says something about the service."""
         if answer.status in (401, 403):
-            raise Denied(f"The service answers {answer.sentence}")
+            raise AccessDeniedError(f"The service answers {answer.sentence}")
         if answer.status >= 500 or answer.status in (408, 429):
-            raise ServiceUnreachableError(f"The service answers {answer.sentence}")
+            raise NoServiceError(f"The service answers {answer.sentence}")
         return answer
 
-    def _named(self, request: Request) -> dict[str, Any]:
+    def _named_body(self, request: WitnessRequest) -> dict[str, Any]:
         """Return the body of a beginning, with the ids of its plan and its subject."""
         body = {**request.body, "plan_id": self._plan_id(request.plan or "")}
         if request.subject is not None and (subject_id := self._only_id("/subjects", "subject_id", request.subject)):
@@ -359,7 +362,7 @@ class Sender:
             known = self._ids[path, name] = str(exact[0][field])
         return known
 
-    def _keep_aside(self, delivery: Delivery, path: str, body: dict[str, Any], answer: Answer) -> None:
+    def _keep_aside(self, delivery: Delivery, path: str, body: dict[str, Any], answer: HttpAnswer) -> None:
         self._count_refused(delivery)
         self._tell(f"{path}: {answer.sentence}")
         aside = self.directory / "refused.jsonl"
@@ -384,7 +387,7 @@ class Sender:
         while not self._ending.wait(HEARD_SECONDS):
             for delivery in list(self._deliveries.values()):
                 if delivery.is_live and time.monotonic() >= self._denied_until:
-                    with contextlib.suppress(ServiceUnreachableError):
+                    with contextlib.suppress(NoServiceError):
                         self._service.post(PATHS[RequestKind.CHANGE].format(run_id=delivery.run_id), self._word(delivery))
 
     def _word(self, delivery: Delivery) -> dict[str, Any]:
@@ -420,7 +423,9 @@ class Sender:
             write_whole(self.directory / STANDING, asdict(self.standing))
 
 
-def known(document: dict[str, Any], names: Iterable[str] = ("sent", "refused", "last_error", "last_word")) -> dict[str, Any]:
+def known_counts(
+    document: dict[str, Any], names: Iterable[str] = ("sent", "refused", "last_error", "last_word")
+) -> dict[str, Any]:
     """Return what an earlier sender left of these."""
     return {name: document[name] for name in names if name in document}
 

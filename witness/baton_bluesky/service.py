@@ -16,11 +16,11 @@ MAX_ANSWER = 8 * 2**20  # Bytes.
 USER_AGENT = f"baton-bluesky/{__version__}"
 
 
-class ServiceUnreachableError(Exception):
+class NoServiceError(Exception):
     """The service does not answer, or not as the service."""
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """An answer of the service."""
 
     status: int
@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 
 
 class BatonService:
-    """A client of one service, with a connection for each thread; the token is read anew where it is a file."""
+    """A client of one service, with a connection for each thread; the token of a file is read for each request."""
 
     max_answer = MAX_ANSWER
 
@@ -52,15 +52,15 @@ class BatonService:
     def __repr__(self) -> str:
         return f"BatonService({self.address!r})"
 
-    def get(self, path: str, **parameters: str) -> Answer:
+    def get(self, path: str, **parameters: str) -> HttpAnswer:
         """Ask a question."""
         return self.request("GET", f"{path}?{urlencode(parameters)}" if parameters else path)
 
-    def post(self, path: str, body: dict[str, Any]) -> Answer:
+    def post(self, path: str, body: dict[str, Any]) -> HttpAnswer:
         """Give a command."""
         return self.request("POST", path, body)
 
-    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Answer:
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> HttpAnswer:
         """Send a request and return its answer; a connection that the service had closed is opened once more."""
         content = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         headers = {"Accept": "application/json", "User-Agent": USER_AGENT, **self.credentials()}
@@ -74,7 +74,7 @@ class BatonService:
                 self.disconnect()
                 is_stale = isinstance(error, ConnectionError | http.client.BadStatusLine | http.client.CannotSendRequest)
                 if connection is None or not is_stale:
-                    raise ServiceUnreachableError(f"{type(error).__name__}: {error}"[:500]) from error
+                    raise NoServiceError(f"{type(error).__name__}: {error}"[:500]) from error
         raise AssertionError("the second attempt answers or raises")
 
     def credentials(self) -> dict[str, str]:
@@ -94,10 +94,10 @@ class BatonService:
             connection.sock = sock
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise ServiceUnreachableError(f"{type(error).__name__}: {error}"[:500]) from error
+            raise NoServiceError(f"{type(error).__name__}: {error}"[:500]) from error
         if status != 200:
             connection.close()
-            raise ServiceUnreachableError(f"The stream is answered with {status}.")
+            raise NoServiceError(f"The stream is answered with {status}.")
         return connection
 
     def disconnect(self) -> None:
@@ -120,7 +120,7 @@ class BatonService:
 
     def _exchange(
         self, connection: http.client.HTTPConnection, method: str, path: str, content: bytes | None, headers: dict[str, str]
-    ) -> Answer:
+    ) -> HttpAnswer:
         connection.request(method, quote(self._prefix) + path, content, headers)
         response = connection.getresponse()
         text = response.read(self.max_answer + 1)
@@ -132,7 +132,7 @@ class BatonService:
             body = json.loads(text) if text else {}
         except ValueError:
             body = {"detail": text[:200].decode(errors="replace")}
-        return Answer(response.status, body if isinstance(body, dict) else {"items": body})
+        return HttpAnswer(response.status, body if isinstance(body, dict) else {"items": body})
 
 
 def credentials(token: str | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from baton_bluesky.service import Answer, BatonService, ServiceUnreachableError
+from baton_bluesky.service import BatonService, HttpAnswer, NoServiceError
 
 API = "/api/v1"
 PAGE = 100
@@ -73,7 +73,7 @@ class TiledCatalog:
             metadata = part(part(item, "attributes"), "metadata")
             if isinstance(start := metadata.get("start"), dict):
                 stop = metadata.get("stop")
-                yield TiledRun(joined(self._path, item["id"]), start, stop if isinstance(stop, dict) else None)
+                yield TiledRun(path_of(self._path, item["id"]), start, stop if isinstance(stop, dict) else None)
 
     def documents(self, run: TiledRun) -> Iterator[tuple[str, Document]]:
         """Return the documents of a run; its events have no uid, and files stand for their data."""
@@ -85,7 +85,7 @@ class TiledCatalog:
             yield "stop", run.stop
 
     def _stream(self, run: TiledRun, stream: Document) -> Iterator[tuple[str, Document]]:
-        metadata, path = part(part(stream, "attributes"), "metadata"), joined(run.path, stream["id"])
+        metadata, path = part(part(stream, "attributes"), "metadata"), path_of(run.path, stream["id"])
         uid = str(metadata.get("uid"))
         descriptor = {
             **{key: metadata.get(key) for key in ("time", "data_keys", "configuration", "hints")},
@@ -96,14 +96,14 @@ class TiledCatalog:
         }
         yield "descriptor", descriptor
         for update in metadata.get("_config_updates") or ():
-            configuration = merged(part(metadata, "configuration"), part(update, "configuration"))
+            configuration = merge_configuration(part(metadata, "configuration"), part(update, "configuration"))
             yield "descriptor", {**descriptor, "uid": update["uid"], "time": update["time"], "configuration": configuration}
         columns: dict[str, list[Any]] = {}
         others: list[Document] = []
         for child in self._search(path, include_data_sources=["true"]):
             attributes = part(child, "attributes")
             if attributes.get("structure_family") == "table":
-                columns |= self._table(joined(path, child["id"]), part(attributes, "structure").get("columns") or [])
+                columns |= self._table(path_of(path, child["id"]), part(attributes, "structure").get("columns") or [])
             else:
                 others.append(child)
         announced = part(run.stop or {}, "num_events").get(stream["id"])
@@ -131,8 +131,8 @@ class TiledCatalog:
 
     def _get(self, path: str, **parameters: list[str]) -> Any:
         try:
-            answer: Answer = self._service.request("GET", f"{API}{path}?{urlencode(parameters, doseq=True)}")
-        except ServiceUnreachableError as error:
+            answer: HttpAnswer = self._service.request("GET", f"{API}{path}?{urlencode(parameters, doseq=True)}")
+        except NoServiceError as error:
             raise TiledError(f"Tiled at {self._service.address} does not answer: {error}.") from error
         if answer.status != 200:
             raise TiledError(f"Tiled answers {answer.sentence} to {path}.")
@@ -191,7 +191,7 @@ def keys_by_object(data_keys: Mapping[str, Any]) -> dict[str, list[str]]:
     return objects
 
 
-def merged(configuration: Document, update: Document) -> Document:
+def merge_configuration(configuration: Document, update: Document) -> Document:
     """Return a configuration with what a later descriptor says; units stand in the first one."""
     return {name: {**part(configuration, name), **part(update, name)} for name in {**configuration, **update}}
 
@@ -202,6 +202,6 @@ def part(document: Mapping[str, Any], key: str) -> Document:
     return found if isinstance(found, dict) else {}
 
 
-def joined(*segments: str) -> str:
+def path_of(*segments: str) -> str:
     """Return the path of a part of a container."""
     return "/".join(segment for segment in segments if segment)

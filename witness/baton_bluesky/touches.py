@@ -22,7 +22,7 @@ def baton_touches(*, writes: Names = (), reads: Names = ()) -> Callable[[Plan], 
 
     Give a mapping to name the parameters with the values that are written: `writes={"motor": ["start", "stop"]}`.
     """
-    words = [f"{word}={text}" for word, names in (("writes", writes), ("reads", reads)) if (text := listed(names))]
+    words = [f"{word}={text}" for word, names in (("writes", writes), ("reads", reads)) if (text := names_in_line(names))]
     if not words:
         raise ValueError("baton_touches declares nothing; name what the plan writes or reads.")
 
@@ -33,7 +33,7 @@ def baton_touches(*, writes: Names = (), reads: Names = ()) -> Callable[[Plan], 
     return declare
 
 
-def listed(names: Names) -> str:
+def names_in_line(names: Names) -> str:
     """Return names as the line holds them: `motor:start:stop,shutter`; refuse what is no name."""
     if isinstance(names, str):
         raise TypeError(f"Give a list of names, such as [{names!r}], and not a text.")

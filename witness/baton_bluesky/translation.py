@@ -47,7 +47,7 @@ PATHS = {
 }
 
 
-class Request(NamedTuple):
+class WitnessRequest(NamedTuple):
     """A request to the service. The sender names the plan and the subject of a beginning by their ids."""
 
     kind: RequestKind
@@ -90,7 +90,7 @@ class RunTranslation:
         """Return the state as plain data."""
         return asdict(self)
 
-    def translate(self, record: Mapping[str, Any]) -> Iterator[Request]:
+    def translate(self, record: Mapping[str, Any]) -> Iterator[WitnessRequest]:
         """Return the requests that a record leads to."""
         self.dropped = record.get("dropped", self.dropped)
         match record.get("kind"):
@@ -109,13 +109,13 @@ class RunTranslation:
             case "stop" if not self.ended:
                 yield from self._end(record)
 
-    def died(self) -> Iterator[Request]:
+    def requests_of_death(self) -> Iterator[WitnessRequest]:
         """Return the requests for a run whose RunEngine died without a stop document."""
         self.ended = True
-        yield Request(RequestKind.TRUNCATE, {"reason": DIED, "interrupted_at": self._text(self.last_time)})
+        yield WitnessRequest(RequestKind.TRUNCATE, {"reason": DIED, "interrupted_at": self._text(self.last_time)})
         yield from self._register_files({}, {})
 
-    def _begin(self, record: Mapping[str, Any]) -> Request:
+    def _begin(self, record: Mapping[str, Any]) -> WitnessRequest:
         start: dict[str, Any] = record["doc"]
         self.uid = record["uid"]
         self.simulated = record.get("simulated")
@@ -134,18 +134,18 @@ class RunTranslation:
             "holdable": record.get("holdable") is True or baton.get("holdable") is True,
             "simulated": self.simulated,
             "parameters": plan_args if isinstance(plan_args, dict) else {},
-            "metadata": bounded(chosen_metadata(start, tuple(record.get("keys", ()))), MAX_METADATA),
+            "metadata": small_parts(chosen_metadata(start, tuple(record.get("keys", ()))), MAX_METADATA),
             "external_refs": {"bluesky": self.uid, **({"bluesky_scan": scan} if scan else {})},
         }
         if plan_name:
             body["plan_name"] = plan_name
         if reason := text(baton.get("override_reason"), MAX_REASON):
             body["override_reason"] = reason
-        return Request(
+        return WitnessRequest(
             RequestKind.BEGIN, body, record.get("plan"), subject_name(start.get(record.get("subject_key", "sample")))
         )
 
-    def _describe(self, descriptor: Mapping[str, Any]) -> Iterator[Request]:
+    def _describe(self, descriptor: Mapping[str, Any]) -> Iterator[WitnessRequest]:
         uid, name, time = str(descriptor.get("uid")), stream_name(descriptor), self._time(descriptor)
         data_keys = {key: one for key, one in mapping(descriptor, "data_keys").items() if isinstance(one, dict)}
         objects = {
@@ -167,13 +167,13 @@ class RunTranslation:
         self.events.setdefault(name, 0)
         if sources:
             described = tuple(dict.fromkeys(sources.values()))[:MAX_DATA_KEYS]
-            yield Request(RequestKind.CHANGE, {"change": "described", "at": self._text(time), "sources": described})
+            yield WitnessRequest(RequestKind.CHANGE, {"change": "described", "at": self._text(time), "sources": described})
         entries = []
         for obj, configuration in mapping(descriptor, "configuration").items():
             if not isinstance(configuration, dict):
                 continue
             data, times = mapping(configuration, "data"), mapping(configuration, "timestamps")
-            self.settings[obj] = bounded(data, MAX_SETTINGS)
+            self.settings[obj] = small_parts(data, MAX_SETTINGS)
             units = {
                 key: one.get("units") for key, one in mapping(configuration, "data_keys").items() if isinstance(one, dict)
             }
@@ -186,9 +186,9 @@ class RunTranslation:
                         entry(id, channel, value, at, "baseline", text(units.get(key), 64), self.simulated is True)
                     )
         if entries:
-            yield Request(RequestKind.APPEND, {"entries": entries[:MAX_DATA_KEYS]})
+            yield WitnessRequest(RequestKind.APPEND, {"entries": entries[:MAX_DATA_KEYS]})
 
-    def _read(self, record: Mapping[str, Any]) -> Iterator[Request]:
+    def _read(self, record: Mapping[str, Any]) -> Iterator[WitnessRequest]:
         stream = self.streams.get(record["d"])
         if stream is None:
             return
@@ -209,9 +209,9 @@ class RunTranslation:
             at = self._text(times.get(key), time)
             entries.append(entry(id, channel, value, at, sampling, stream["units"].get(key), simulated))
         if entries:
-            yield Request(RequestKind.APPEND, {"entries": entries})
+            yield WitnessRequest(RequestKind.APPEND, {"entries": entries})
 
-    def _change_state(self, record: Mapping[str, Any]) -> Iterator[Request]:
+    def _change_state(self, record: Mapping[str, Any]) -> Iterator[WitnessRequest]:
         self.hooked = True
         match record["old"], record["new"]:
             case _, "paused":
@@ -221,13 +221,13 @@ class RunTranslation:
             case _, "stopping":
                 self.stopped = True
 
-    def _pause(self, is_pause: bool, time: float) -> Iterator[Request]:
+    def _pause(self, is_pause: bool, time: float) -> Iterator[WitnessRequest]:
         if is_pause is not self.paused:
             self.paused = is_pause
             change = "paused" if is_pause else "resumed"
-            yield Request(RequestKind.CHANGE, {"change": change, "at": self._text(time)})
+            yield WitnessRequest(RequestKind.CHANGE, {"change": change, "at": self._text(time)})
 
-    def _end(self, record: Mapping[str, Any]) -> Iterator[Request]:
+    def _end(self, record: Mapping[str, Any]) -> Iterator[WitnessRequest]:
         self.ended = True
         stop, counts = record["doc"], record.get("counts", {})
         time = self._time(stop)
@@ -248,10 +248,10 @@ class RunTranslation:
             "left_out": counts.get("left_out", 0),
             "simulated_sources": self.simulated_sources,
         }
-        yield Request(RequestKind.CHANGE, {"change": "ended", "at": self._text(time), "end": end})
+        yield WitnessRequest(RequestKind.CHANGE, {"change": "ended", "at": self._text(time), "end": end})
         yield from self._register_files(announced, counts.get("frames", {}))
 
-    def _register_files(self, announced: Mapping[str, int], frames: Mapping[str, int]) -> Iterator[Request]:
+    def _register_files(self, announced: Mapping[str, int], frames: Mapping[str, int]) -> Iterator[WitnessRequest]:
         """Return the request for the files; several resources that name one file are one dataset."""
         files: dict[str, dict[str, Any]] = {}
         for uid, resource in self.resources.items():
@@ -280,7 +280,7 @@ class RunTranslation:
             evidence["data_keys"][key or uid] = {name: value for name, value in found.items() if value is not None}
         listed = list(files.values())
         for first in range(0, len(listed), MAX_FILES):
-            yield Request(RequestKind.FILES, {"files": listed[first : first + MAX_FILES], "wait": 0})
+            yield WitnessRequest(RequestKind.FILES, {"files": listed[first : first + MAX_FILES], "wait": 0})
 
     def _time(self, document: Mapping[str, Any]) -> float:
         """Return the time of a document, or that of the last one that had one."""
@@ -371,7 +371,7 @@ def is_channel(name: str) -> bool:
     return len(name) <= MAX_KEY and bool(name.strip())
 
 
-def bounded(document: Mapping[str, Any], size: int) -> dict[str, Any]:
+def small_parts(document: Mapping[str, Any], size: int) -> dict[str, Any]:
     """Return the parts of a document for which there is room, the small ones before the big ones."""
     kept: set[str] = set()
     room = size
