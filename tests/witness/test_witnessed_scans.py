@@ -1,6 +1,9 @@
 """A RunEngine that nobody changed but for one line: its scans are runs, its numbers readings, its files datasets."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from tests.support.databases import fresh_database
 from tests.support.service import running_api
+from tests.support.stack import run_baton
 from tests.support.waiting import until
 from tests.support.witness.engine_process import EngineProcess, Scan, running_engine
 from tests.support.witness.witnessed_beamline import WitnessedBeamline, witnessed_beamline
@@ -23,23 +27,54 @@ def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("frames")
 
 
+@dataclass(frozen=True)
+class EnforcingService:
+    """A beamline, and the address of a service that lets its witness do what it was granted and nothing else."""
+
+    line: WitnessedBeamline
+    url: str
+    granted: dict[str, Any]
+
+
 @pytest.fixture(scope="module")
-async def line(
+async def service(
     postgres: EmbeddedPostgres, template: str, temporal: EmbeddedTemporal, data_root: Path
-) -> AsyncIterator[WitnessedBeamline]:
+) -> AsyncIterator[EnforcingService]:
+    enforcing = {"authorization_mode": "policy", "temporal_address": temporal.address}
     with fresh_database(postgres, template) as url:
         async with (
-            open_conduct_stack(url, temporal.address, data_roots=[data_root]),
-            running_api(url, temporal_address=temporal.address) as api,
+            open_conduct_stack(url, temporal.address, data_roots=[data_root], authorization_mode="policy"),
+            running_api(url) as api,
+            running_api(url, projecting=False, **enforcing) as strict,
         ):
-            yield await witnessed_beamline(api)
+            granted = await grant(api.base_url)
+            yield EnforcingService(await witnessed_beamline(api, granted["actor_id"]), strict.base_url, granted)
+
+
+async def grant(url: str) -> dict[str, Any]:
+    """Return what `baton witness grant` says."""
+    arguments = ("witness", "grant", "Bluesky at BL7", "--json", f"--url={url}")
+    done = await asyncio.to_thread(run_baton, *arguments)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
 
 
 @pytest.fixture(scope="module")
-async def engine(line: WitnessedBeamline, data_root: Path) -> AsyncIterator[EngineProcess]:
-    told = {"environment": line.environment, "observe": "all"}
-    with running_engine(data_root, line.api.base_url, line.plan, **told) as engine:
+def line(service: EnforcingService) -> WitnessedBeamline:
+    return service.line
+
+
+@pytest.fixture(scope="module")
+def engine(service: EnforcingService, data_root: Path) -> Iterator[EngineProcess]:
+    told = {"environment": service.line.environment, "observe": "all"}
+    with running_engine(data_root, service.url, service.line.plan, **told) as engine:
         yield engine
+
+
+async def test_a_second_grant_changes_nothing(service: EnforcingService) -> None:
+    again = await grant(service.line.api.base_url)
+    assert again == {**service.granted, "is_new": False}
+    assert service.granted["is_new"]
 
 
 @pytest.mark.parametrize("plan", ["count", "scan", "rel_scan", "grid_scan"])
@@ -52,6 +87,7 @@ async def test_a_scan_of_a_run_engine_is_a_run_with_every_reading_once(
     assert await line.readings(run["id"]) == scan.numbers()
     assert await line.endings(run["id"]) == ["RunCompleted"]
     assert (run["external_refs"]["bluesky"], run["actuation_kind"]) == (scan.uid, None)
+    assert run["witness"]["asset_ids"] == ([] if plan == "count" else [line.stage_id])
 
 
 @pytest.mark.parametrize(
@@ -98,6 +134,11 @@ async def test_a_fly_scan_without_events_is_a_run_with_its_frames(line: Witnesse
     run, dataset = await wait_for_dataset(line, scan)
     assert (run["status"], dataset["producing_run_id"]) == ("Completed", run["id"])
     assert scan.of("event") == []
+
+
+async def test_nothing_was_refused_and_everything_was_understood(engine: EngineProcess) -> None:
+    standing = await engine.ask_standing()
+    assert (standing["refused"], standing["dropped"], standing["faults"], standing["last_error"]) == (0, {}, {}, None)
 
 
 async def wait_for_dataset(line: WitnessedBeamline, scan: Scan) -> tuple[dict[str, Any], dict[str, Any]]:

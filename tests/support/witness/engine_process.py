@@ -106,6 +106,7 @@ def running_engine(
     told: dict[str, Any] = {"directory": str(directory)}
     if address is not None:
         told |= {"address": address, "plan": plan, "options": {"journal": str(journal), **options}}
+    directory.mkdir(parents=True, exist_ok=True)
     with (directory / "engine.log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.witness.engine", json.dumps(told)],

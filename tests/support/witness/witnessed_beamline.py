@@ -74,13 +74,14 @@ class WitnessedBeamline:
         return [one["event_type"] for one in history if one["event_type"] in kinds]
 
 
-async def witnessed_beamline(api: Api) -> WitnessedBeamline:
+async def witnessed_beamline(api: Api, account_id: str | None = None) -> WitnessedBeamline:
     """A beamline whose scans a witness records; the stage that Bluesky moves is an asset with its address."""
     operator = api.acting_as(await api.create("/actors", {"name": "Noor Haddad"}))
-    account = await api.create("/actors", {"name": "Bluesky at BL7", "kind": "service_account"})
+    account = account_id or await api.create("/actors", {"name": "Bluesky at BL7", "kind": "service_account"})
     unit = {"name": f"BL7 {uuid4().hex[:6]}", "tier": "Unit", "facility_code": "facility"}
     unit_id = await operator.create("/assets", unit)
     stage = await operator.create("/assets", {"name": "Stage", "tier": "Device", "parent_id": unit_id})
+    await operator.execute(f"/assets/{stage}/add-alternate-identifier", {"kind": "EPICS_PV", "value": "stage_x"})
     camera = await operator.create("/assets", {"name": "Camera", "tier": "Device", "parent_id": unit_id})
     family = await operator.create(
         "/families", {"name": f"Camera {uuid4().hex[:6]}", "affordances": ["Imageable", "Capturing"]}
