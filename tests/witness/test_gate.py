@@ -6,13 +6,15 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton_bluesky.keys import run_id, timestamp_text
 from tests.support.api.rest_beamline import Beamline, beamline
 from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
@@ -320,3 +322,120 @@ async def test_a_run_that_the_account_may_not_ask_for_is_not_holdable(site: Site
     verdict = await asyncio.to_thread(preflight.ask, question)
     assert isinstance(verdict, Passed)
     assert not verdict.tells_holds
+
+
+class Line:
+    """A line to the service that can be cut, whatever is under way."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.is_cut = port, False
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Bring a connection to the service, unless the line is cut."""
+        if self.is_cut:
+            writer.close()
+            return
+        back, forth = await asyncio.open_connection("127.0.0.1", self.port)
+        self._writers |= {writer, forth}
+        await asyncio.gather(self._copy(reader, forth), self._copy(back, writer))
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+        except OSError:
+            return
+        finally:
+            writer.close()
+
+    def cut(self) -> None:
+        """Cut it, and every connection over it."""
+        self.is_cut = True
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+
+@asynccontextmanager
+async def line_to(site: Site) -> AsyncIterator[tuple[Line, str]]:
+    """A line to the service, and the address at its other end."""
+    line = Line(int(site.api.base_url.rpartition(":")[2]))
+    async with await asyncio.start_server(line.connect, "127.0.0.1", 0) as server:
+        yield line, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        line.cut()
+
+
+async def test_a_service_that_goes_away_stops_no_scan_and_is_asked_again_when_it_is_back(site: Site) -> None:
+    from baton_bluesky.gate import BatonGateClosed
+    from tests.support.witness.scans import make_engine
+
+    async with line_to(site) as (line, address):
+        engine, documents = make_engine()
+        gate = site.gate(address=address)
+        engine.preprocessors.append(gate)
+        carried_out = asyncio.create_task(asyncio.to_thread(engine, scan(50, 0.1)))
+        await until(lambda: starts(documents), 30)
+        line.cut()
+        await until(lambda: site.said, 30)
+        assert "does not say whether" in site.said[0]
+        await carried_out
+        assert documents[-1][1]["exit_status"] == "success"
+        assert len(documents) == 53
+        with pytest.raises(BatonGateClosed):
+            await site.carry_out(scan(), gate)
+        line.is_cut = False
+        assert len(starts(await site.carry_out(scan(), gate))) == 1
+
+
+async def test_a_hold_stays_in_force_when_the_service_goes_away_until_it_says_otherwise(site: Site) -> None:
+    from tests.support.witness.scans import make_engine
+
+    async with line_to(site) as (line, address):
+        engine, documents = make_engine()
+        engine.preprocessors.append(site.gate(address=address))
+        carried_out = asyncio.create_task(asyncio.to_thread(engine, scan(20, 0.1)))
+        await until(lambda: starts(documents), 30)
+        run_id = await site.record(starts(documents)[0])
+        await site.api.execute(f"/runs/{run_id}/hold", {"reason": "the sample moved"})
+        await until(lambda: any("the sample moved" in said for said in site.said), 30)
+        line.cut()
+        await until(lambda: any("does not say whether" in said for said in site.said), 30)
+        assert not carried_out.done(), "nothing resumes by itself"
+        await site.api.execute(f"/runs/{run_id}/resume", {})
+        line.is_cut = False
+        await carried_out
+        assert documents[-1][1]["exit_status"] == "success"
+
+
+async def test_a_gated_scan_that_is_witnessed_is_on_record_as_holdable_and_past_its_gates(
+    site: Site, tmp_path: Path
+) -> None:
+    from baton_bluesky import BatonGate, BatonWitness
+    from tests.support.witness.scans import make_engine
+
+    witness = BatonWitness(site.api.base_url, site.line.plan_id, journal=tmp_path)
+    gate = BatonGate.beside(witness, tell=site.said.append)
+
+    async def carry_out() -> dict[str, Any]:
+        """Carry a scan out and return its run, once it is over."""
+        engine, documents = make_engine()
+        engine.subscribe(witness)
+        engine.preprocessors.append(gate)
+        await asyncio.to_thread(engine, scan())
+
+        async def over() -> Any:
+            id = run_id(starts(documents)[0]["uid"], timestamp_text(starts(documents)[0]["time"]))
+            view = (await site.api.get(f"/runs/{id}")).json()
+            return view if view.get("status") == "Completed" else None
+
+        return dict(await until(over, 60))
+
+    assert (await carry_out())["witness"]["holdable"] is True
+    with override("commissioning of the stage"):
+        run = await carry_out()
+    assert run["witness"]["holdable"] is False
+    [began] = (await site.api.get(f"/runs/{run['run_id']}/history", limit=1)).json()["items"]
+    assert began["payload"]["override_reason"] == "commissioning of the stage"
+    waiting = (await site.api.get("/waiting", kind="witnessed_past_gate")).json()["items"]
+    assert "commissioning of the stage" in next(item["why"] for item in waiting if item["id"] == run["run_id"])

@@ -118,6 +118,8 @@ class BatonWitness:
         self.address = address
         self.plan = plan
         self.observe = observe
+        self.token = token
+        self.subject_key = subject_key
         self.holdable = False
         """Whether its runs wait at their next checkpoint while they are Held: a gate says so."""
         self.directory = default_directory(address) if journal is None else Path(journal).expanduser().absolute()

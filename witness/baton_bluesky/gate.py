@@ -12,7 +12,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, Literal, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, assert_never
 
 from baton_bluesky.hold_watch import NOT_KNOWN_SECONDS, Hold, HoldWatch
 from baton_bluesky.keys import run_id, timestamp_text
@@ -29,6 +29,9 @@ from baton_bluesky.preflight import (
 from baton_bluesky.service import BatonService
 from baton_bluesky.touches import docstring_with
 from baton_bluesky.translation import subject_name
+
+if TYPE_CHECKING:
+    from baton_bluesky.callback import BatonWitness
 
 Messages = Generator[Any, Any, Any]
 PlanFunction = TypeVar("PlanFunction", bound=Callable[..., Any])
@@ -73,6 +76,12 @@ class BatonGate:
         self._tell = tell or print_sentence
         self.watch = HoldWatch(BatonService(address, token, NOT_KNOWN_SECONDS), self.tell)
         self._address = address
+
+    @classmethod
+    def beside(cls, witness: "BatonWitness", **options: Any) -> "BatonGate":
+        """Return a gate that asks the service, and by the plan, of a witness."""
+        told = {"token": witness.token, "subject_key": witness.subject_key, **options}
+        return cls(witness.address, witness.plan, **told)
 
     def __repr__(self) -> str:
         return f"BatonGate({self._address!r})"

@@ -124,9 +124,8 @@ class HoldWatch:
             hold = Hold(str(answer.body.get("last_hold_reason") or "")) if answer.body.get("status") == HELD else None
         else:
             if not self.is_known(run_id):
-                self._tell_once(
-                    f"Baton does not say whether the run is Held ({answer.sentence}). The scan is not stopped for it."
-                )
+                why = f"Baton does not say whether the run is Held ({answer.sentence})."
+                self._tell_once(f"{why} No scan is stopped for that, and one that is Held waits on.")
             return
         self._told = None
         with self._lock:
