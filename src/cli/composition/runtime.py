@@ -136,6 +136,7 @@ class RuntimeDeployment:
             clearance_four_eyes=settings.four_eyes,
             policies_enforced=settings.enforced,
             action_signals=runtime.action_signals,
+            plan_executors=settings.plan_executors,
             unowned_signals_allowed=settings.unowned_signals_allowed,
             monitored_enclosures=self._enclosures,
             monitored_supplies=self._supplies,
