@@ -28,7 +28,7 @@ PERMISSIONS = """user_groups:
   root: {allowed_plans: [null], allowed_devices: [null]}
   primary: {allowed_plans: [":.*"], allowed_devices: [":?.*"]}
 """
-MISSING_OUTSIDE = "the environment beside has no queueserver and blueapi; `make install-outside` makes it"
+MISSING_OUTSIDE = "there is no .venv-bluesky beside, which has queueserver and blueapi; `make test` makes it"
 MISSING_REDIS = "redis-server is not installed; queueserver keeps its items there"
 
 
