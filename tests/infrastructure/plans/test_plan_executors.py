@@ -140,19 +140,19 @@ async def case(place: Place) -> AsyncIterator[ExecutorCase]:
 
 
 @pytest.fixture
-async def pausing(pausing_place: Place) -> AsyncIterator[ExecutorCase]:
+async def holdable_case(pausing_place: Place) -> AsyncIterator[ExecutorCase]:
     async with open_case(*pausing_place) as case:
         yield case
 
 
 @pytest.fixture
-async def queued(queueserver: PlanServer) -> AsyncIterator[ExecutorCase]:
+async def queue_case(queueserver: PlanServer) -> AsyncIterator[ExecutorCase]:
     async with open_case("queueserver", queueserver) as case:
         yield case
 
 
 @pytest.fixture
-async def served(blueapi: PlanServer) -> AsyncIterator[ExecutorCase]:
+async def blueapi_case(blueapi: PlanServer) -> AsyncIterator[ExecutorCase]:
     async with open_case("blueapi", blueapi) as case:
         yield case
 
@@ -254,41 +254,41 @@ class Rows:
 class TestHolds:
     """Rule 65: a hold at a checkpoint, in a long wait, and while somebody else pauses at the executor."""
 
-    async def test_a_hold_pauses_it_and_it_is_resumed(self, pausing: ExecutorCase) -> None:
-        call, job_id = await pausing.begin(pausing.call(3))
-        await pausing.wait_for(PlanPhase.RUNNING, call, job_id)
-        pausing.wish = Wish.HOLD
+    async def test_a_hold_pauses_it_and_it_is_resumed(self, holdable_case: ExecutorCase) -> None:
+        call, job_id = await holdable_case.begin(holdable_case.call(3))
+        await holdable_case.wait_for(PlanPhase.RUNNING, call, job_id)
+        holdable_case.wish = Wish.HOLD
         with pytest.raises(ActionHeld):
-            await pausing.action.collect(call, job_id)
-        assert await pausing.phase(call, job_id) is PlanPhase.PAUSED
-        pausing.wish = Wish.CONTINUE
-        await pausing.action.resume(call, job_id)
-        await pausing.action.collect(call, job_id)
-        assert pausing.starts(call) == 1
+            await holdable_case.action.collect(call, job_id)
+        assert await holdable_case.phase(call, job_id) is PlanPhase.PAUSED
+        holdable_case.wish = Wish.CONTINUE
+        await holdable_case.action.resume(call, job_id)
+        await holdable_case.action.collect(call, job_id)
+        assert holdable_case.starts(call) == 1
 
-    async def test_a_plan_without_checkpoints_is_never_paused(self, queued: ExecutorCase) -> None:
-        call, job_id = await queued.begin(queued.call(2, checkpoints=False))
-        queued.wish = Wish.HOLD
-        result = await queued.action.collect(replace(call, token={"checkpoints": False}), job_id)
+    async def test_a_plan_without_checkpoints_is_never_paused(self, queue_case: ExecutorCase) -> None:
+        call, job_id = await queue_case.begin(queue_case.call(2, checkpoints=False))
+        queue_case.wish = Wish.HOLD
+        result = await queue_case.action.collect(replace(call, token={"checkpoints": False}), job_id)
         assert "ended" not in result.data
 
-    async def test_a_pause_by_somebody_else_is_waited_for(self, queued: ExecutorCase) -> None:
-        call, job_id = await queued.begin(queued.call(3))
-        await queued.wait_for(PlanPhase.RUNNING, call, job_id)
-        collecting = asyncio.create_task(queued.action.collect(call, job_id))
-        await until(lambda: asks(queued, "re_pause", {"option": "deferred"}))
-        await queued.wait_for(PlanPhase.PAUSED, call, job_id)
+    async def test_a_pause_by_somebody_else_is_waited_for(self, queue_case: ExecutorCase) -> None:
+        call, job_id = await queue_case.begin(queue_case.call(3))
+        await queue_case.wait_for(PlanPhase.RUNNING, call, job_id)
+        collecting = asyncio.create_task(queue_case.action.collect(call, job_id))
+        await until(lambda: asks(queue_case, "re_pause", {"option": "deferred"}))
+        await queue_case.wait_for(PlanPhase.PAUSED, call, job_id)
         assert not collecting.done()
-        await until(lambda: asks(queued, "re_resume"))
+        await until(lambda: asks(queue_case, "re_resume"))
         await collecting
-        assert queued.starts(call) == 1
+        assert queue_case.starts(call) == 1
 
-    async def test_an_abort_by_somebody_else_is_told_as_that(self, queued: ExecutorCase) -> None:
-        call, job_id = await queued.begin(queued.call(LONG))
-        await queued.wait_for(PlanPhase.RUNNING, call, job_id)
-        other = asyncio.create_task(queued.action.stop(call, job_id))
+    async def test_an_abort_by_somebody_else_is_told_as_that(self, queue_case: ExecutorCase) -> None:
+        call, job_id = await queue_case.begin(queue_case.call(LONG))
+        await queue_case.wait_for(PlanPhase.RUNNING, call, job_id)
+        other = asyncio.create_task(queue_case.action.stop(call, job_id))
         with pytest.raises(PlanEndedElsewhereError) as ended:
-            await queued.action.collect(call, job_id)
+            await queue_case.action.collect(call, job_id)
         await other
         assert ended.value.facts["end"] == "aborted"
 
@@ -303,10 +303,10 @@ class TestExclusiveQueueserver:
     """Rule 32: with the lock, what was not found was never begun."""
 
     @pytest.fixture
-    async def exclusive(self, queued: ExecutorCase) -> AsyncIterator[ExecutorCase]:
-        assert queued.server is not None
-        executor = Queueserver(queued.server.address, exclusive=True)
-        yield ExecutorCase("queueserver", executor, queued.server)
+    async def exclusive(self, queue_case: ExecutorCase) -> AsyncIterator[ExecutorCase]:
+        assert queue_case.server is not None
+        executor = Queueserver(queue_case.server.address, exclusive=True)
+        yield ExecutorCase("queueserver", executor, queue_case.server)
         if (epoch := await executor._held_epoch()) is not None:
             await executor._ask("unlock", {"lock_key": f"baton-{epoch}"})
         await executor.close()
@@ -323,10 +323,10 @@ class TestExclusiveQueueserver:
         await exclusive.action.collect(again, await exclusive.action.submit(again))
         assert exclusive.starts(call) == 1
 
-    async def test_nobody_else_begins_anything(self, exclusive: ExecutorCase, queued: ExecutorCase) -> None:
+    async def test_nobody_else_begins_anything(self, exclusive: ExecutorCase, queue_case: ExecutorCase) -> None:
         await exclusive.carry_out(exclusive.call())
         with pytest.raises(PlanExecutorBusyError):
-            await queued.begin(queued.call())
+            await queue_case.begin(queue_case.call())
 
 
 async def test_an_executor_that_is_not_there_is_silent() -> None:
@@ -344,56 +344,56 @@ class TestFactsOfBlueapi:
         async with httpx.AsyncClient(base_url=f"{blueapi.address}/api/v1", timeout=10) as client:
             yield client
 
-    async def test_a_task_is_begun_once(self, http: httpx.AsyncClient, served: ExecutorCase) -> None:
-        call = served.call(1.5)
-        call = replace(call, token=await served.action.prepare(call))
+    async def test_a_task_is_begun_once(self, http: httpx.AsyncClient, blueapi_case: ExecutorCase) -> None:
+        call = blueapi_case.call(1.5)
+        call = replace(call, token=await blueapi_case.action.prepare(call))
         begin = {"task_id": call.token["task_id"]}
         first, second = [(await http.put("/worker/task", json=begin)).status_code for _ in range(2)]
-        await served.action.collect(call, str(call.token["task_id"]))
+        await blueapi_case.action.collect(call, str(call.token["task_id"]))
         third = (await http.put("/worker/task", json=begin)).status_code
-        assert (first, second, third, served.starts(call)) == (200, 409, 404, 1)
+        assert (first, second, third, blueapi_case.starts(call)) == (200, 409, 404, 1)
 
     async def test_a_client_chooses_neither_id_nor_metadata(self, http: httpx.AsyncClient) -> None:
         task = {"name": "positive", "params": {"number": 1}, "instrument_session": "x", "task_id": "mine", "metadata": {}}
         assert (await http.post("/tasks", json=task)).status_code == 422
 
     async def test_constraints_of_annotated_fields_are_neither_shown_nor_enforced(
-        self, http: httpx.AsyncClient, served: ExecutorCase
+        self, http: httpx.AsyncClient, blueapi_case: ExecutorCase
     ) -> None:
-        offered = (await served.executor.catalogue()).plans["positive"]
+        offered = (await blueapi_case.executor.catalogue()).plans["positive"]
         assert offered.parameters_schema["properties"]["number"] == {"title": "Number", "type": "integer"}
         task = {"name": "positive", "params": {"number": -1}, "instrument_session": "x"}
         assert (await http.post("/tasks", json=task)).status_code == 201
 
     async def test_a_pause_leaves_the_task_complete_with_an_error(
-        self, http: httpx.AsyncClient, served: ExecutorCase
+        self, http: httpx.AsyncClient, blueapi_case: ExecutorCase
     ) -> None:
-        call, job_id = await served.begin(served.call(2))
-        await served.executor.pause(served.action.job(call), job_id)
-        await served.wait_for(PlanPhase.PAUSED, call, job_id)
+        call, job_id = await blueapi_case.begin(blueapi_case.call(2))
+        await blueapi_case.executor.pause(blueapi_case.action.job(call), job_id)
+        await blueapi_case.wait_for(PlanPhase.PAUSED, call, job_id)
         task = (await http.get(f"/tasks/{job_id}")).json()
         assert (task["is_complete"], task["outcome"]["type"]) == (True, "RunEngineInterrupted")
-        await served.executor.abort(served.action.job(call), job_id, "the test is over")
-        await until_idle(served.executor)
+        await blueapi_case.executor.abort(blueapi_case.action.job(call), job_id, "the test is over")
+        await until_idle(blueapi_case.executor)
         with pytest.raises(PlanOutcomeUnknown):
-            await served.action.collect(call, job_id)
+            await blueapi_case.action.collect(call, job_id)
 
 
 class TestFactsOfQueueserver:
     """F 7, which rule 32 rests on."""
 
-    async def test_the_id_of_a_client_is_replaced_and_a_key_is_not_deduplicated(self, queued: ExecutorCase) -> None:
-        assert isinstance(queued.executor, Queueserver)
+    async def test_the_id_of_a_client_is_replaced_and_a_key_is_not_deduplicated(self, queue_case: ExecutorCase) -> None:
+        assert isinstance(queue_case.executor, Queueserver)
         item = {"item_type": "plan", "name": "positive", "kwargs": {"number": 1}, "item_uid": "mine"}
         request = {"item": {**item, "meta": {"baton": {"key": "one"}}}, "user": "test", "user_group": "primary"}
         uids = set()
         for _ in range(2):
-            await until_idle(queued.executor)
-            uids.add((await queued.executor._ask("queue_item_execute", request))["item"]["item_uid"])
+            await until_idle(queue_case.executor)
+            uids.add((await queue_case.executor._ask("queue_item_execute", request))["item"]["item_uid"])
         assert len(uids - {"mine"}) == 2
 
-    async def test_an_abort_is_refused_unless_the_plan_is_paused(self, queued: ExecutorCase) -> None:
-        call, job_id = await queued.begin(queued.call(LONG))
-        await queued.wait_for(PlanPhase.RUNNING, call, job_id)
-        assert not await asks(queued, "re_abort")
-        await queued.action.stop(call, job_id)
+    async def test_an_abort_is_refused_unless_the_plan_is_paused(self, queue_case: ExecutorCase) -> None:
+        call, job_id = await queue_case.begin(queue_case.call(LONG))
+        await queue_case.wait_for(PlanPhase.RUNNING, call, job_id)
+        assert not await asks(queue_case, "re_abort")
+        await queue_case.action.stop(call, job_id)
