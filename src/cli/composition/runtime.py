@@ -225,7 +225,7 @@ class Runtime:
         self.commands: Commands = Commands(store, self.authorizer, clock, new_id, self, stale)
         self.queries: Queries = Queries(store, self.authorizer, clock, new_id, self)
         self.feed = Feed(store, self.authorizer, self)
-        self.conduct_reader = self.files = PostgresConductReader(store)
+        self.conduct_reader = self.files = self.plan_steps = PostgresConductReader(store)
         self.stalls = PostgresConductProgress(store)
         self.people, self.spending = PostgresPeople(store), PostgresSpending(store)
         self.client = AgentClient(self.commands)

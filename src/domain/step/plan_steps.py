@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Protocol
+from uuid import UUID
 
 from pydantic import Field, JsonValue
 
@@ -94,6 +95,13 @@ class DeclaredPlanExecutor(Protocol):
     def declared_touches(self) -> Mapping[str, PlanTouches]: ...
     @property
     def device_addresses(self) -> Mapping[str, tuple[str, ...]]: ...
+
+
+class PlanStepPort(Protocol):
+    """Knows the steps that have Bluesky plans carried out."""
+
+    async def plan_step_procedure(self, submission_key: str | None, task_id: str | None) -> UUID | None:
+        """Return the procedure whose step was submitted under this key, or as this task of a blueapi."""
 
 
 class PlanNotAllowedError(Conflict, context="operation", reason="plan_not_allowed"):
