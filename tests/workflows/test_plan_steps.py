@@ -7,7 +7,8 @@ import os
 import random
 import signal
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,18 +18,26 @@ import pytest
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import run_worker
+from baton.domain.access.actor import ActorKind, RegisterActor
 from baton.domain.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductProcedure
 from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
 from baton.domain.conduct.ends import UNKNOWN_OUTCOMES
 from baton.domain.conduct.preflight import PreflightProcedure
 from baton.domain.procedure.procedure import ProcedureConducted, ProcedureStatus
+from baton.domain.run.run import RunStatus
+from baton.domain.run.witness import ExitStatus, WitnessChange, WitnessedEnd
+from baton.domain.run.witnessing import WitnessRunChange
+from baton.domain.start.run_start import StartRun
+from baton.domain.start.run_witness import WitnessRun
 from baton.domain.step.plan_steps import ListPlanExecutors, PlanExecutorView, PlanNotAllowedError, PlanParametersInvalidError
 from baton.infrastructure.plans.queueserver import Queueserver
+from baton.infrastructure.wall_clock import new_id
 from tests.support.forked_commands import forked_process
 from tests.support.infrastructure.plan_servers import PlanServer, missing_part, running_blueapi, running_queueserver
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.run_cases import StartedRun, build_run_stack
 from tests.support.workflows.step_json import action
 
 LOSSES = 20
@@ -206,6 +215,39 @@ async def test_a_hold_pauses_the_plan_and_taking_up_resumes_it(beamline: PlanBea
         await beamline.stack.do(ConductFromProcedure(re_establishment_boundary=0, wait=0), id)
         assert (await beamline.result(id)).succeeded
     assert beamline.server.count("held") == 1
+
+
+async def test_a_held_run_pauses_the_plan_of_its_phase_and_a_witness_hears_whose_step_it_is(beamline: PlanBeamline) -> None:
+    stack = beamline.stack
+    line = await build_run_stack(stack)
+    started = await stack.do(StartRun(name="Overview", plan_id=line.plan_id))
+    run = StartedRun(stack, UUID((started.body or {})["run_id"]), line.supply_id)
+    account = await stack.do(RegisterActor(name="Bluesky at BL7", kind=ActorKind.SERVICE_ACCOUNT))
+    witness = replace(stack.caller, principal_id=UUID((account.body or {})["actor_id"]))
+    with beamline.worker():
+        await beamline.wait_until_heard()
+        id = await run.recipe_phase([action("plan:bl7/count_start", note="phase", seconds=4)])
+        await stack.do(ConductProcedure(wait=0), id)
+        await beamline.wait_for_start("phase")
+        begun = next(row for row in await stack.ledger(id) if row["mark"] == "in_flight")
+        now, own = datetime.now(UTC), {"baton": {"key": begun["submission_key"]}}
+        told = {"document_uid": str(new_id()), "plan_id": line.plan_id, "name": "count", "began_at": now, "metadata": own}
+        answer = await stack.runtime.service.execute(WitnessRun(**told), witness)
+        assert answer.body == {"run_id": str(run.run_id), "procedure_id": str(id)}
+        await run.give("hold_run", reason="look at the sample")
+        client = Queueserver(beamline.server.address)
+
+        async def is_paused() -> bool:
+            return bool((await client._ask("status"))["manager_state"] == "paused")
+
+        await until(is_paused)
+        await run.give("resume_run")
+        assert (await beamline.result(id)).succeeded
+        await client.close()
+        end = WitnessedEnd(exit_status=ExitStatus.SUCCESS)
+        change = WitnessRunChange(change=WitnessChange.ENDED, at=datetime.now(UTC), end=end)
+        await stack.runtime.service.execute(change, witness, target_id=run.run_id)
+    assert ((await run.run()).status, beamline.server.count("phase")) == (RunStatus.RUNNING, 1)
 
 
 async def test_an_abort_ends_the_plan(beamline: PlanBeamline) -> None:
