@@ -173,7 +173,6 @@ class Sender:
         self._counting = threading.Lock()
         self._ending = threading.Event()
         self._denied_until = 0.0
-        self._synced: dict[Path, float] = {}
         self._told: dict[str, float] = {}
 
     def run(self, *, while_needed: bool = False) -> None:
@@ -198,9 +197,11 @@ class Sender:
                 for path, delivery in self._deliveries.items():
                     if path not in under_way and delivery.due <= now and len(under_way) < DELIVERIES_AT_ONCE:
                         under_way[path] = pool.submit(self._step, delivery)
-                if now - kept >= 1:
+                if now - kept >= SYNC_SECONDS:
                     kept = now
                     self._keep_standing()
+                    for delivery in self._deliveries.values():
+                        delivery.journal.sync()
                 self._ending.wait(0.02 if under_way else 0.05)
         finally:
             self._ending.set()
@@ -272,10 +273,7 @@ class Sender:
 
     def _read(self, delivery: Delivery) -> None:
         """Read new records; where there are none, see whether the run is over, or its RunEngine dead."""
-        path, now = delivery.journal.directory, time.monotonic()
-        if now - self._synced.get(path, 0) >= SYNC_SECONDS:
-            self._synced[path] = now
-            delivery.journal.sync()
+        now = time.monotonic()
         was_alive = is_locked(delivery.journal.writer / WRITER_LOCK)
         delivery.read()
         if delivery.requests:
