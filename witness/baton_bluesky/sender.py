@@ -49,6 +49,8 @@ SYNC_SECONDS = 1.0
 ORPHAN_SECONDS = 3_600.0  # What has no start is kept this long.
 READINGS = 500  # Readings of a request.
 DELIVERIES_AT_ONCE = 4
+LOST_RACES = ("ConcurrencyError", "IdempotencyClaimLostError")
+"""Refusals by which the service asks for the same request again."""
 REFUSED_BYTES = 64 * 2**20
 PROGRESS = "progress.json"
 
@@ -329,7 +331,7 @@ class Sender:
         """Return an answer that says something about the request; raise where it says something about the service."""
         if answer.status in (401, 403):
             raise AccessDeniedError(f"The service answers {answer.sentence}")
-        if answer.status >= 500 or answer.status in (408, 429):
+        if answer.status >= 500 or answer.status in (408, 429) or answer.body.get("code") in LOST_RACES:
             raise NoServiceError(f"The service answers {answer.sentence}")
         return answer
 
