@@ -39,6 +39,7 @@ CONTEXTS = {
         *("procedure.procedure", "conduct.procedure_views", "start.registration", "start.procedure_start"),
         *("conduct.endings", "conduct.conduct", "conduct.steered_conduct", "conduct.iterations"),
         *("procedure.activity_logbook", "conduct.preflight", "conduct.verdicts", "conduct.step_list", "conduct.views"),
+        *("step.plan_steps",),
         *("conduct.control_signals", "conduct.work_items", "launch.launch", "target.start_launch", "schedule.schedule"),
         *("schedule.views", "queue.queue", "queue.item_records", "queue.views"),
     ),
@@ -46,7 +47,7 @@ CONTEXTS = {
     "calibration": ("calibration.calibration", "federation.publication", "views.at_risk_results"),
     "data": (
         *("data.dataset", "data.distribution", "data.acquisition", "data.scan", "data.attestation"),
-        *("data.procedure_files", "data.run_files"),
+        *("data.procedure_files", "data.run_files", "data.run_documents"),
         *("data.edition", "data.exports", "data.catalogue", "data.provenance", "data.preview"),
     ),
     "decision": ("decision.decision",),

@@ -38,6 +38,7 @@ from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, open_conduct_be
 from tests.bench.console import measure_console
 from tests.bench.console_record import Sizes, stock_record
 from tests.bench.control_systems import running_ioc
+from tests.bench.gate import measure_gate
 from tests.bench.observations import BATCH, open_observation_bench, start_runs
 from tests.bench.queues import (
     ENFORCING,
@@ -381,9 +382,10 @@ class Bench:
                 await measure_console(self, port, record)
 
     async def only_bluesky(self) -> None:
-        """What a witness takes from a RunEngine, and how soon the record has it."""
+        """What a witness takes from a RunEngine, how soon the record has it, and what a gate costs."""
         with self.running_server("baton.cli", "api") as port, self.running_process("projector"):
             await measure_witness(self, port)
+            await measure_gate(self, port)
 
     async def catch_up(self) -> None:
         """Wait until the projector has passed everything there is; what counts is from its first batch on."""

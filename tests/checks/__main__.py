@@ -42,9 +42,9 @@ NOUNS = {
         "reading",
         "ring",
     ),
-    *("seed", "spending", "string", "succeed", "timing", "tracing", "missing", "given", "disconnected"),
+    *("seed", "spending", "string", "succeed", "timing", "tracing", "missing", "given", "gated", "disconnected"),
 }
-"""Words that end like participles and are none, the steps of a given-when-then, and a method of caproto."""
+"""Words that end like participles and are none, steps of a given-when-then, a decorator of plans, a method of caproto."""
 AVOIDED = re.compile(r"\b(whoever|what comes of|be had|its affair|told of|the affair of)\b", re.IGNORECASE)
 """Phrases that readers stumble over; refusal sentences are not touched by this, docstrings are."""
 

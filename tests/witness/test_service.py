@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from baton_bluesky import BatonWitness, service
+from baton_bluesky import BatonWitness
 from baton_bluesky.service import BatonService, NoServiceError, credentials
 
 SECRET = "a-secret-token"
@@ -97,7 +97,7 @@ def test_a_redirect_is_not_followed_and_a_page_of_a_proxy_is_an_answer() -> None
 
 
 def test_an_answer_without_end_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "MAX_ANSWER", 1_000)
+    monkeypatch.setattr(BatonService, "max_answer", 1_000)
     with answering_server() as url, pytest.raises(NoServiceError, match="more than 1,000 bytes"):
         BatonService(url).get("/big")
 

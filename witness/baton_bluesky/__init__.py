@@ -10,16 +10,21 @@ from baton_bluesky.version import __version__
 
 if TYPE_CHECKING:
     from baton_bluesky.callback import BatonWitness, WitnessStanding
+    from baton_bluesky.gate import BatonGate, BatonGateClosed
     from baton_bluesky.reduction import DEFAULT_KEYS
+    from baton_bluesky.touches import baton_touches
 
 HOMES = {
+    "BatonGate": "baton_bluesky.gate",
+    "BatonGateClosed": "baton_bluesky.gate",
+    "baton_touches": "baton_bluesky.touches",
     "BatonWitness": "baton_bluesky.callback",
     "WitnessStanding": "baton_bluesky.callback",
     "DEFAULT_KEYS": "baton_bluesky.reduction",
 }
 """Where each name of the package is defined; it is loaded when it is first used."""
 
-__all__ = ["DEFAULT_KEYS", "BatonWitness", "WitnessStanding", "__version__"]
+__all__ = ["DEFAULT_KEYS", "BatonGate", "BatonGateClosed", "BatonWitness", "WitnessStanding", "__version__", "baton_touches"]
 
 
 def __getattr__(name: str) -> Any:

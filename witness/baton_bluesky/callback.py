@@ -118,6 +118,8 @@ class BatonWitness:
         self.address = address
         self.plan = plan
         self.observe = observe
+        self.token = token
+        self.subject_key = subject_key
         self.holdable = False
         """Whether its runs wait at their next checkpoint while they are Held: a gate says so."""
         self.directory = default_directory(address) if journal is None else Path(journal).expanduser().absolute()
@@ -182,9 +184,36 @@ class BatonWitness:
             sender.get("last_word"),
         )
 
-    def flush(self, seconds: float = 2.0) -> None:
-        """Wait until what was taken is in the journal, for a while at most."""
-        self._journal.flush(seconds)
+    def flush(self, seconds: float = 2.0) -> bool:
+        """Wait until what was taken is in the journal, for a while at most; return whether it is."""
+        return self._journal.flush(seconds)
+
+    @property
+    def queued(self) -> int:
+        """Number of records that are on their way to the journal."""
+        return self._journal.queued
+
+    @property
+    def journal_directory(self) -> Path:
+        """The directory of its own in the journal, with one for each run that is not delivered."""
+        return self.directory / self._journal.name
+
+    def counts_of(self, uid: str) -> dict[str, Any] | None:
+        """Return what was counted of an open run; None where there is none."""
+        if (run := self._runs.get(uid)) is None:
+            return None
+        streams = {name: [stream.count, stream.highest] for name, stream in run.streams.items()}
+        return {"streams": streams, "frames": dict(run.frames), "thinned": run.thinned, "left_out": run.left_out}
+
+    def continue_counts(self, uid: str, counts: Mapping[str, Any]) -> None:
+        """Continue counting an open run where an earlier process ended, whose start and descriptors were taken again."""
+        if (run := self._runs.get(uid)) is None:
+            return
+        for name, (count, highest) in counts["streams"].items():
+            if (stream := run.streams.get(name)) is not None:
+                stream.count, stream.highest = count, highest
+        run.frames.update(counts["frames"])
+        run.thinned, run.left_out = counts["thinned"], counts["left_out"]
 
     def close(self) -> None:
         """Give up: write what was taken, and count as dead. A process that ends does so by itself."""

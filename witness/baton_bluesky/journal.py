@@ -113,12 +113,18 @@ class JournalWriter:
             written.wait(wait)
         return True
 
-    def flush(self, seconds: float = 2.0) -> None:
-        """Wait until what is queued is written, for a while at most."""
+    @property
+    def queued(self) -> int:
+        """Number of records that are not written yet."""
+        return len(self._lines) or int(self._is_writing)
+
+    def flush(self, seconds: float = 2.0) -> bool:
+        """Wait until what is queued is written, for a while at most; return whether it is."""
         deadline = time.monotonic() + seconds
-        while (self._lines or self._is_writing) and time.monotonic() < deadline:
+        while self.queued and time.monotonic() < deadline:
             self._wanted.set()
             time.sleep(0.002)
+        return not self.queued
 
     def close(self, seconds: float = 2.0) -> None:
         """Write what is queued, for a while at most, and give up the lock: what has not ended counts as dead."""
@@ -186,6 +192,8 @@ class JournalWriter:
             self._write(segment, b"".join(encode_line({**line.record, "dropped": dropped}) for line in kept))
         except OSError:
             self._lines.extendleft(reversed(kept))
+            with self._counting:
+                self._queued_bytes -= sum(line.size for line in lines) - sum(line.size for line in kept)
             raise
         with self._counting:
             self._queued_bytes -= sum(line.size for line in lines)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from baton_bluesky.elsewhere import declare_backfill, declare_follow
 from baton_bluesky.version import __version__
 
 Declare = Callable[[Any], None]
@@ -68,7 +69,7 @@ def print_standing(given: argparse.Namespace) -> int:
     return 0
 
 
-SUBCOMMANDS: tuple[Declare, ...] = (declare_send, declare_standing)
+SUBCOMMANDS: tuple[Declare, ...] = (declare_send, declare_standing, declare_follow, declare_backfill)
 """Every subcommand: each declares its arguments and, as `carry_out`, what it does."""
 
 if __name__ == "__main__":

@@ -104,6 +104,11 @@ class Delivery:
         """Whether the run is on record and has not ended."""
         return self.run_id is not None and not self.translation.ended
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody still sees the run, or saw more of it than is delivered."""
+        return bool(self.requests) or is_locked(self.journal.writer / WRITER_LOCK)
+
     @classmethod
     def load(cls, journal: RunJournal) -> "Delivery":
         """Return the delivery of a run as it stood when its progress was last kept."""
@@ -386,7 +391,7 @@ class Sender:
         """Tell the service every few seconds that live runs are witnessed, and how it goes, whatever else is under way."""
         while not self._ending.wait(HEARD_SECONDS):
             for delivery in list(self._deliveries.values()):
-                if delivery.is_live and time.monotonic() >= self._denied_until:
+                if delivery.is_live and delivery.is_watched and time.monotonic() >= self._denied_until:
                     with contextlib.suppress(NoServiceError):
                         self._service.post(PATHS[RequestKind.CHANGE].format(run_id=delivery.run_id), self._word(delivery))
 

@@ -36,6 +36,8 @@ class HttpAnswer(NamedTuple):
 class BatonService:
     """A client of one service, with a connection for each thread; the token of a file is read for each request."""
 
+    max_answer = MAX_ANSWER
+
     def __init__(self, address: str, token: str | None = None, timeout: float = TIMEOUT_SECONDS) -> None:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -61,7 +63,7 @@ class BatonService:
     def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> HttpAnswer:
         """Send a request and return its answer; a connection that the service had closed is opened once more."""
         content = None if body is None else json.dumps(body, separators=(",", ":")).encode()
-        headers = {"Accept": "application/json", "User-Agent": USER_AGENT, **credentials(self._token)}
+        headers = {"Accept": "application/json", "User-Agent": USER_AGENT, **self.credentials()}
         if content is not None:
             headers["Content-Type"] = "application/json"
         kept: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
@@ -74,6 +76,29 @@ class BatonService:
                 if connection is None or not is_stale:
                     raise NoServiceError(f"{type(error).__name__}: {error}"[:500]) from error
         raise AssertionError("the second attempt answers or raises")
+
+    def credentials(self) -> dict[str, str]:
+        """Return the headers that say who asks."""
+        return credentials(self._token)
+
+    def listen(self, path: str) -> http.client.HTTPConnection:
+        """Return the connection over which an answer without an end has begun to come; it is the caller's to close."""
+        connection = self._connect()
+        self._local.connection = None
+        try:
+            connection.connect()
+            headers = {"User-Agent": USER_AGENT, **self.credentials()}
+            connection.request("GET", quote(self._prefix) + path, headers=headers)
+            # The socket is the connection's, whatever the response makes of an answer without a length.
+            sock, status = connection.sock, connection.getresponse().status
+            connection.sock = sock
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise NoServiceError(f"{type(error).__name__}: {error}"[:500]) from error
+        if status != 200:
+            connection.close()
+            raise NoServiceError(f"The stream is answered with {status}.")
+        return connection
 
     def disconnect(self) -> None:
         """Close the connection of this thread."""
@@ -98,9 +123,9 @@ class BatonService:
     ) -> HttpAnswer:
         connection.request(method, quote(self._prefix) + path, content, headers)
         response = connection.getresponse()
-        text = response.read(MAX_ANSWER + 1)
-        if len(text) > MAX_ANSWER:
-            raise ValueError(f"the answer has more than {MAX_ANSWER:,} bytes")
+        text = response.read(self.max_answer + 1)
+        if len(text) > self.max_answer:
+            raise ValueError(f"the answer has more than {self.max_answer:,} bytes")
         if 300 <= response.status < 400:
             raise ValueError(f"it answers with a redirect to {response.headers.get('Location')}, which is not followed")
         try:

@@ -16,8 +16,10 @@ COMMANDS = (
     *("WitnessRun", "WitnessRunChange", "AppendObservations", "RegisterRunFiles", "TruncateRun"),
     *("RegisterDataset", "RegisterDistribution", "RecordAcquisition"),
 )
-QUERIES = ("ListPlans", "ListSubjects")
-"""What a witness asks to find the plan and the subject that it knows by name."""
+QUERIES = (
+    *("ListPlans", "ListSubjects"),  # A witness finds the plan and the subject that it knows by name.
+    *("PreflightRun", "GetPlan", "GetMethod", "GetRun", "StreamEvents"),  # A gate asks before a run, and whether it is Held.
+)
 
 
 @service_command(app)
