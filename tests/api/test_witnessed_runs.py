@@ -217,6 +217,7 @@ async def test_only_the_account_that_began_a_run_tells_its_changes(scene: Scene,
     "bad",
     [
         {"metadata": {"text": "x" * 70_000}},
+        {"parameters": {"text": "x" * 70_000}},
         {"document_uid": ""},
         {"began_at": "yesterday"},
         {"plan_id": str(uuid4())},

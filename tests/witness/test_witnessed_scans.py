@@ -71,6 +71,14 @@ def engine(service: EnforcingService, data_root: Path) -> Iterator[EngineProcess
         yield engine
 
 
+async def test_a_person_cannot_be_made_a_witness(service: EnforcingService) -> None:
+    await service.line.api.create("/actors", {"name": "Ravi Shah"})
+    arguments = ("witness", "grant", "Ravi Shah", f"--url={service.line.api.base_url}")
+    done = await asyncio.to_thread(run_baton, *arguments)
+    assert done.returncode == 2
+    assert done.stderr == "baton: Ravi Shah is the name of another kind of actor (human); choose a name of its own.\n"
+
+
 async def test_a_second_grant_changes_nothing(service: EnforcingService) -> None:
     again = await grant(service.line.api.base_url)
     assert again == {**service.granted, "is_new": False}

@@ -276,6 +276,8 @@ class RunJournal:
     directory: Path
     unreadable: int = 0
     """Number of lines that are no JSON."""
+    synced: Position = BEGINNING
+    """Up to where it is known to be on disk."""
 
     @property
     def writer(self) -> Path:
@@ -324,12 +326,15 @@ class RunJournal:
         return []
 
     def sync(self) -> None:
-        """Have the last segment on disk."""
+        """Have on disk what was written since the last time."""
         for number in self.segments()[-1:]:
             with contextlib.suppress(OSError):
                 descriptor = os.open(self.directory / segment_name(number), os.O_RDONLY)
                 try:
-                    os.fsync(descriptor)
+                    place = Position(number, os.fstat(descriptor).st_size)
+                    if place != self.synced:
+                        os.fsync(descriptor)
+                        self.synced = place
                 finally:
                     os.close(descriptor)
 
@@ -340,8 +345,8 @@ class RunJournal:
                 (self.directory / segment_name(number)).unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Delete the journal of a run that is recorded to its end."""
-        for path in list(self.directory.iterdir()):
+        """Delete the journal of a run that is recorded to its end; what the sender knows of it is the last to go."""
+        for path in sorted(self.directory.iterdir()):
             path.unlink(missing_ok=True)
         self.directory.rmdir()
 

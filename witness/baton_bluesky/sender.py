@@ -49,6 +49,8 @@ SYNC_SECONDS = 1.0
 ORPHAN_SECONDS = 3_600.0  # What has no start is kept this long.
 READINGS = 500  # Readings of a request.
 DELIVERIES_AT_ONCE = 4
+LOST_RACES = ("ConcurrencyError", "IdempotencyClaimLostError")
+"""Refusals by which the service asks for the same request again."""
 REFUSED_BYTES = 64 * 2**20
 PROGRESS = "progress.json"
 
@@ -178,7 +180,6 @@ class Sender:
         self._counting = threading.Lock()
         self._ending = threading.Event()
         self._denied_until = 0.0
-        self._synced: dict[Path, float] = {}
         self._told: dict[str, float] = {}
 
     def run(self, *, while_needed: bool = False) -> None:
@@ -203,9 +204,11 @@ class Sender:
                 for path, delivery in self._deliveries.items():
                     if path not in under_way and delivery.due <= now and len(under_way) < DELIVERIES_AT_ONCE:
                         under_way[path] = pool.submit(self._step, delivery)
-                if now - kept >= 1:
+                if now - kept >= SYNC_SECONDS:
                     kept = now
                     self._keep_standing()
+                    for delivery in self._deliveries.values():
+                        delivery.journal.sync()
                 self._ending.wait(0.02 if under_way else 0.05)
         finally:
             self._ending.set()
@@ -277,10 +280,7 @@ class Sender:
 
     def _read(self, delivery: Delivery) -> None:
         """Read new records; where there are none, see whether the run is over, or its RunEngine dead."""
-        path, now = delivery.journal.directory, time.monotonic()
-        if now - self._synced.get(path, 0) >= SYNC_SECONDS:
-            self._synced[path] = now
-            delivery.journal.sync()
+        now = time.monotonic()
         was_alive = is_locked(delivery.journal.writer / WRITER_LOCK)
         delivery.read()
         if delivery.requests:
@@ -336,7 +336,7 @@ class Sender:
         """Return an answer that says something about the request; raise where it says something about the service."""
         if answer.status in (401, 403):
             raise AccessDeniedError(f"The service answers {answer.sentence}")
-        if answer.status >= 500 or answer.status in (408, 429):
+        if answer.status >= 500 or answer.status in (408, 429) or answer.body.get("code") in LOST_RACES:
             raise NoServiceError(f"The service answers {answer.sentence}")
         return answer
 

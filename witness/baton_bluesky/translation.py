@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from baton_bluesky.keys import file_address, reading_id, run_id, thinned_reading_id, timestamp_text
 from baton_bluesky.reduction import MAX_DATA_KEYS, MAX_KEY, UNWRITABLE, chosen_metadata
 
-MAX_METADATA = 60_000  # Bytes of JSON; the service takes 65,536.
+MAX_METADATA = 32_000  # Bytes of JSON; the service takes 65,536 with the parameters.
 MAX_SETTINGS = 16_000  # Bytes of JSON, of one object's configuration.
 MAX_FILES = 500
 MAX_REASON = 500
@@ -133,7 +133,7 @@ class RunTranslation:
             "began_at": began_at,
             "holdable": record.get("holdable") is True or baton.get("holdable") is True,
             "simulated": self.simulated,
-            "parameters": plan_args if isinstance(plan_args, dict) else {},
+            "parameters": small_parts(plan_args, MAX_METADATA) if isinstance(plan_args, dict) else {},
             "metadata": small_parts(chosen_metadata(start, tuple(record.get("keys", ()))), MAX_METADATA),
             "external_refs": {"bluesky": self.uid, **({"bluesky_scan": scan} if scan else {})},
         }
@@ -155,7 +155,11 @@ class RunTranslation:
             for key in keys
             if isinstance(key, str)
         }
-        sources = {key: one["source"][:500] for key, one in data_keys.items() if text(one.get("source"), 500)}
+        sources = {
+            key: source
+            for key, one in data_keys.items()
+            if (source := text(one.get("source"), 500)) and not source.startswith("file:")
+        }
         self.streams[uid] = {
             "name": name,
             "units": {key: unit for key, one in data_keys.items() if (unit := text(one.get("units"), 64))},

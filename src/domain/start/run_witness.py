@@ -24,7 +24,7 @@ MAX_METADATA = 65_536  # Bytes of JSON.
 
 
 class InvalidRunMetadataError(Invalid, context="run", reason="too_large"):
-    """The metadata of a witnessed run are more than 64 kB of JSON."""
+    """The metadata, parameters and references of a witnessed run are more than 64 kB of JSON."""
 
 
 class WitnessedRunAnswer(AnswerForm):
@@ -77,8 +77,9 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
         return derived_uuid7(int(self.began_at.timestamp() * 1000), BLUESKY_RUNS, self.document_uid)
 
     def examine(self) -> None:
-        if (size := len(json.dumps(self.metadata))) > MAX_METADATA:
-            detail = f"The metadata are {size:,} bytes of JSON, and {MAX_METADATA:,} are kept; leave some out."
+        if (size := len(json.dumps([self.metadata, self.parameters, self.external_refs]))) > MAX_METADATA:
+            told = f"{size:,} bytes of JSON, and {MAX_METADATA:,} are kept"
+            detail = f"Metadata, parameters and references are {told}; leave some out."
             raise InvalidRunMetadataError(detail, facts={"bytes": size})
 
     def gather(self, call: Call) -> Reads[WitnessedStart]:
