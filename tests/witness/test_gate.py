@@ -307,21 +307,27 @@ async def test_a_plan_that_nobody_carries_out_is_looked_at_without_asking(site: 
     assert commands[-1] == "close_run"
 
 
-async def test_a_run_that_the_account_may_not_ask_for_is_not_holdable(site: Site) -> None:
-    from baton_bluesky.preflight import Passed, RunPreflight, RunQuestion
-    from baton_bluesky.service import BatonService, HttpAnswer
+@pytest.mark.parametrize("may_read_runs", [True, False])
+async def test_the_grant_of_a_witness_is_enough_for_a_gate_and_without_get_run_no_scan_is_holdable(
+    site: Site, may_read_runs: bool
+) -> None:
+    from baton.cli.daily.witness import COMMANDS, CONDUIT, QUERIES, SURFACE
 
-    class BlindService(BatonService):
-        """A service that lets the account ask for no run."""
-
-        def get(self, path: str, **parameters: str) -> HttpAnswer:
-            return HttpAnswer(403, {}) if path.startswith("/runs/") else super().get(path, **parameters)
-
-    question = RunQuestion("steps", {}, None)
-    preflight = RunPreflight(BlindService(site.api.base_url), site.line.plan_id)
-    verdict = await asyncio.to_thread(preflight.ask, question)
-    assert isinstance(verdict, Passed)
-    assert not verdict.tells_holds
+    admin = await site.api.create("/actors", {"name": "Ines Duarte"})
+    enforced: dict[str, Any] = {"authorization_mode": "policy", "bootstrap_principal_id": admin}
+    async with running_api(site.api.database_url, projecting=False, **enforced) as api:
+        account = await site.api.create("/actors", {"name": "Bluesky", "kind": "service_account"})
+        permitted = {*COMMANDS, *QUERIES} - (set() if may_read_runs else {"GetRun"})
+        policy = {"name": "Witness Bluesky", "conduit_id": CONDUIT, "surface_id": SURFACE}
+        policy |= {"permitted_principal_ids": [account], "permitted_commands": sorted(permitted)}
+        await api.acting_as(admin).create("/policies", policy)
+        os.environ["BATON_PRINCIPAL_ID"] = account
+        try:
+            [start] = starts(await site.carry_out(scan(), site.gate(address=api.base_url)))
+        finally:
+            os.environ["BATON_PRINCIPAL_ID"] = site.account
+    assert start["baton"]["holdable"] is may_read_runs
+    assert start["baton"]["gates"]
 
 
 class Line:

@@ -91,6 +91,7 @@ async def test_f11_a_held_scan_waits_in_blueapi_and_its_task_ends_as_a_success(l
     assert (ended["errors"], ended["outcome"]["outcome"], ended["outcome"]["result"]) == ([], "success", uid)
     assert len(line.documents("event")) == 40
     assert line.documents("stop")[-1][2] == "success"
+    assert len((await line.api.get("/runs")).json()["items"]) == 1, "the gate itself records nothing"
 
 
 def is_quiet(line: Line) -> bool:

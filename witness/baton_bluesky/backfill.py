@@ -56,13 +56,21 @@ class Backfill:
             if fate is Fate.RECORDED:
                 fate = self._journal(one.run)
             tell(number, FoundRun(one.run, fate))
-            while self.waiting > RUNS_AHEAD:
-                time.sleep(LOOK_SECONDS)
+            self.wait_for_delivery(RUNS_AHEAD)
 
     @property
     def waiting(self) -> int:
         """Number of runs that are journaled and not delivered."""
         return len(subdirectories(self._witness.journal_directory))
+
+    def wait_for_delivery(self, most: int = 0) -> None:
+        """Wait until no more runs than this are on their way, and say what the sender waits for."""
+        told = self._witness.standing().last_error
+        while self.waiting > most:
+            time.sleep(LOOK_SECONDS)
+            if (trouble := self._witness.standing().last_error) != told:
+                told = trouble
+                print(f"\n{trouble}", file=sys.stderr, flush=True)
 
     def _journal(self, run: TiledRun) -> Fate:
         try:
@@ -103,8 +111,7 @@ def backfill(work: Backfill, since: float | None, dry_run: bool) -> int:
 
         work.record(found, tell)
         show_progress(len(found), len(found), "until the service has them")
-        while work.waiting:
-            time.sleep(LOOK_SECONDS)
+        work.wait_for_delivery()
     except (TiledError, NoServiceError) as error:
         print(f"\n{error} Start it again, and it continues.", file=sys.stderr)
         return 1

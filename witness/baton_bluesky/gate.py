@@ -26,6 +26,7 @@ from baton_bluesky.preflight import (
     Unreachable,
     Verdict,
 )
+from baton_bluesky.reduction import reduce_document
 from baton_bluesky.service import BatonService
 from baton_bluesky.touches import docstring_with
 from baton_bluesky.translation import subject_name
@@ -41,6 +42,7 @@ LOOK_SECONDS = 0.05  # Between two looks whether a hold is over.
 PREFLIGHT_LOOK_SECONDS = 0.005  # Between two looks whether there is a verdict.
 NOTE = "baton"
 """The key of a start document under which the gate says what it was told."""
+TASK = "blueapi_task_id"
 NOTED = ("gates", "preflight_at", "holdable", "unreachable", "override_reason")
 
 
@@ -128,7 +130,7 @@ class GatedPlan:
         self.engine = EngineProbe()
         self.runs: dict[Any, str] = {}
         """Ids of the open runs, by the keys that tell interleaved ones apart."""
-        self._began: dict[str, float] = {}
+        self._began: dict[str, Mapping[str, Any]] = {}
         self._token: Any = None
         self._behind_checkpoint = self._suspended = False
 
@@ -176,16 +178,26 @@ class GatedPlan:
         self._token = yield new_message("subscribe", self._note_start, "start")
         self._behind_checkpoint = False
         uid = yield message._replace(kwargs={**message.kwargs, NOTE: {**kept, **note}})
-        if (began := self._began.pop(str(uid), None)) is not None:
-            self.runs[message.run] = id = run_id(uid, timestamp_text(began))
+        if (start := self._began.pop(str(uid), None)) is not None:
+            self.runs[message.run] = id = run_id(uid, timestamp_text(start["time"]))
             if note["holdable"]:
-                self.gate.watch.add(id, functools.partial(self._hear_of_hold, id))
+                self.gate.watch.add(id, functools.partial(self._hear_of_hold, id), self._step_of(start))
 
     def _forget_start(self) -> Messages:
         yield new_message("unsubscribe", token=self._token)
 
     def _note_start(self, _: str, document: Mapping[str, Any]) -> None:
-        self._began[document["uid"]] = document["time"]
+        self._began[document["uid"]] = document
+
+    def _step_of(self, start: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return what a witness says of a run that may be a step of a conduct: an executor's mark is in its start."""
+        own, plan_id = start.get(NOTE), self.gate.preflight.plan_id
+        marks = {"baton": own, TASK: start.get(TASK)}
+        if plan_id is None or not (start.get(TASK) or (isinstance(own, dict) and own.get("key"))):
+            return None
+        metadata, _ = reduce_document({name: mark for name, mark in marks.items() if mark is not None})
+        told = {"document_uid": start["uid"], "plan_id": plan_id, "name": self.plan_name[:200]}
+        return {**told, "began_at": timestamp_text(start["time"]), "metadata": metadata}
 
     def _question(self, message: Any) -> RunQuestion:
         metadata = {**self.engine.metadata(), **message.kwargs}

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from baton_bluesky.service import BatonService, HttpAnswer, NoServiceError
 
@@ -65,12 +65,18 @@ class HoldWatch:
         self._lock = threading.Lock()
         self._words: dict[str, RunWord] = {}
         self._listeners: dict[str, Callable[[Hold], None]] = {}
+        self._steps: dict[str, dict[str, Any]] = {}
+        self._recorded_by: dict[str, str] = {}
+        """The run of the service that records a run, where it is known to be another."""
         self._thread: threading.Thread | None = None
         self._told: str | None = None
 
-    def add(self, run_id: str, on_hold: Callable[[Hold], None]) -> None:
-        """Ask about a run from now on, and call a function when it becomes Held."""
+    def add(self, run_id: str, on_hold: Callable[[Hold], None], step: dict[str, Any] | None = None) -> None:
+        """Ask about a run from now on, and call a function when it becomes Held. One that may be a step of a conduct is
+        told by what its witness says of it: then the conduct's own run is the one that is Held."""
         with self._lock:
+            if step is not None:
+                self._steps[run_id] = step
             self._words[run_id] = RunWord(None, time.monotonic())
             self._listeners[run_id] = on_hold
             if self._thread is None:
@@ -80,8 +86,8 @@ class HoldWatch:
     def remove(self, run_id: str) -> None:
         """Ask no more about a run."""
         with self._lock:
-            self._words.pop(run_id, None)
-            self._listeners.pop(run_id, None)
+            for known in (self._words, self._listeners, self._steps, self._recorded_by):
+                known.pop(run_id, None)
 
     def hold_of(self, run_id: str) -> Hold | None:
         """Return why a run is Held, by the last word: a hold stays in force until the service says that it is over."""
@@ -115,7 +121,8 @@ class HoldWatch:
 
     def _ask(self, run_id: str) -> None:
         try:
-            answer = self._service.get(f"/runs/{run_id}")
+            self._find_conduct(run_id)
+            answer = self._service.get(f"/runs/{self._recorded_by.get(run_id, run_id)}")
         except NoServiceError as error:
             answer = HttpAnswer(503, {"detail": str(error)})
         if answer.status == 404:
@@ -135,6 +142,17 @@ class HoldWatch:
             listener = self._listeners[run_id] if hold is not None and word.hold is None else None
         if listener is not None and hold is not None:
             listener(hold)
+
+    def _find_conduct(self, run_id: str) -> None:
+        """Find the run of the conduct whose step this run is, if it is one; a rehearsal records nothing."""
+        if (step := self._steps.get(run_id)) is None:
+            return
+        answer = self._service.rehearse("/runs/witness", step)
+        found = answer.body.get("answer") if answer.status == 200 else None
+        with self._lock:
+            self._steps.pop(run_id, None)
+            if isinstance(found, dict) and run_id in self._words:
+                self._recorded_by[run_id] = str(found.get("run_id", run_id))
 
     def _open_stream(self) -> EventWake | None:
         with contextlib.suppress(NoServiceError, OSError):

@@ -96,6 +96,11 @@ class RunPreflight:
         self._service, self._plans = service, plans
         self._known: dict[str, PlanFacts] = {}
 
+    @property
+    def plan_id(self) -> str | None:
+        """The id of the plan that was asked for last; None before an answer."""
+        return max(self._known.values(), key=lambda known: known.at).plan_id if self._known else None
+
     def ask(self, question: RunQuestion) -> Verdict:
         """Return the verdict of all gates."""
         try:

@@ -5,7 +5,9 @@ import json
 import os
 import ssl
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -60,10 +62,16 @@ class BatonService:
         """Give a command."""
         return self.request("POST", path, body)
 
-    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> HttpAnswer:
+    def rehearse(self, path: str, body: dict[str, Any]) -> HttpAnswer:
+        """Ask what a command would record and answer, and have nothing recorded."""
+        return self.request("POST", path, body, {"Prefer": "handling=dry-run"})
+
+    def request(
+        self, method: str, path: str, body: dict[str, Any] | None = None, more: Mapping[str, str] = MappingProxyType({})
+    ) -> HttpAnswer:
         """Send a request and return its answer; a connection that the service had closed is opened once more."""
         content = None if body is None else json.dumps(body, separators=(",", ":")).encode()
-        headers = {"Accept": "application/json", "User-Agent": USER_AGENT, **self.credentials()}
+        headers = {"Accept": "application/json", "User-Agent": USER_AGENT, **self.credentials(), **more}
         if content is not None:
             headers["Content-Type"] = "application/json"
         kept: http.client.HTTPConnection | None = getattr(self._local, "connection", None)

@@ -1,6 +1,8 @@
 """Servers that beamlines run beside the service, each in a process of its own from the environment made for them."""
 
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -8,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -91,3 +94,74 @@ def blueapi_server(directory: Path, plans: Mapping[str, str], **environment: str
     command = [outside_program("blueapi"), "--config", str(config), "serve"]
     with running_server(command, f"{address}/api/v1/plans", directory / "blueapi.log", PYTHONPATH=path, **environment):
         yield address
+
+
+PERMISSIONS = """user_groups:
+  root: {allowed_plans: [null], allowed_devices: [null]}
+  primary: {allowed_plans: [":.*"], allowed_devices: [":?.*"]}
+"""
+
+
+class QueueserverLink:
+    """Requests to a queueserver's manager, as JSON over 0MQ."""
+
+    def __init__(self, address: str) -> None:
+        import zmq
+
+        self._socket: Any = zmq.Context.instance().socket(zmq.REQ)
+        self._socket.setsockopt(zmq.REQ_RELAXED, 1)
+        self._socket.setsockopt(zmq.REQ_CORRELATE, 1)
+        self._socket.connect(address)
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """Return the answer to a request; an empty one where none comes within five seconds."""
+        self._socket.send_json({"method": method, "params": params})
+        return dict(self._socket.recv_json()) if self._socket.poll(5_000) else {}
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close(linger=0)
+
+
+@contextmanager
+def queueserver(directory: Path, startup: str, **environment: str) -> Iterator[QueueserverLink]:
+    """A queueserver with an open environment, made by a startup script, and with a Redis of its own."""
+    program = outside_program("python")
+    if (redis := shutil.which("redis-server")) is None:
+        pytest.skip("redis-server is not installed; queueserver keeps its items there.")
+    scripts = directory / "startup"
+    scripts.mkdir()
+    (scripts / "00-startup.py").write_text(startup)
+    (scripts / "user_group_permissions.yaml").write_text(PERMISSIONS)
+    store, control, info = free_port(), free_port(), free_port()
+    run = "from bluesky_queueserver.manager.start_manager import start_manager; start_manager()"
+    manager = [program, "-c", run, "--startup-dir", str(scripts), "--redis-addr", f"127.0.0.1:{store}"]
+    manager += ["--zmq-control-addr", f"tcp://127.0.0.1:{control}", "--zmq-info-addr", f"tcp://127.0.0.1:{info}"]
+    variables = outside_environment(PYTHONPATH=str(ROOT / "witness"), **environment)
+    servers: list[subprocess.Popen[bytes]] = []
+    link = QueueserverLink(f"tcp://127.0.0.1:{control}")
+    with (directory / "queueserver.log").open("wb") as log:
+        try:
+            for command in ([redis, "--port", str(store), "--save", "", "--bind", "127.0.0.1"], manager):
+                started = subprocess.Popen(command, stdout=log, stderr=log, env=variables, start_new_session=True)
+                servers.append(started)
+            wait_for_state(link, "idle", directory)
+            link.ask("environment_open")
+            wait_for_state(link, "idle", directory, environment_exists=True)
+            yield link
+        finally:
+            link.close()
+            for server in reversed(servers):
+                os.killpg(server.pid, signal.SIGKILL)
+                server.wait()
+
+
+def wait_for_state(link: QueueserverLink, state: str, directory: Path, *, environment_exists: bool = False) -> None:
+    """Wait until a queueserver's manager is in a state."""
+    deadline = time.monotonic() + 2 * WITHIN
+    while time.monotonic() < deadline:
+        status = link.ask("status")
+        if status.get("manager_state") == state and status["worker_environment_exists"] >= environment_exists:
+            return
+        time.sleep(0.2)
+    raise AssertionError((directory / "queueserver.log").read_text()[-3000:])
