@@ -10,6 +10,7 @@ import typer
 from baton.cli.embedded.process import StartError
 from baton.cli.messages import refuse
 from baton.demo.beamline_processes import BeamlineProcesses
+from baton.demo.bluesky_stage import TITLE, witness_scan
 from baton.demo.narration import Narrator
 from baton.demo.night import STAGES, Night
 
@@ -41,7 +42,7 @@ def main(once: Once = False, data_dir: DataDir = Path(".baton-demo")) -> None:
 
 
 def run_night(night: Night) -> bool:
-    stages = night.narrator.run_stages(STAGES, night)
+    stages = night.narrator.run_stages([*STAGES, (TITLE, witness_scan)], night)
     night.narrator.print_summary(stages)
     for line in night.processes.links:
         night.say(line)

@@ -24,6 +24,11 @@ CONDUIT = "00000000-0000-0000-0000-000000000010"
 ADMINISTRATOR = "administrator"
 FOCUSING = "ConductUntilAdvised"  # what the agent does only once somebody approves
 FOCUS_COMMANDS = ("AdviseProcedure", "GetProcedure", "GetProcedureSteering", "GetWork", *issued_commands(FOCUSING))
+WITNESS_COMMANDS = (
+    *("WitnessRun", "WitnessRunChange", "AppendObservations", "RegisterRunFiles", "TruncateRun"),
+    *("RegisterDataset", "RegisterDistribution", "RecordAcquisition"),
+    *("GetMethod", "GetPlan", "GetRun", "ListPlans", "ListSubjects", "PreflightRun"),
+)  # what a witness tells, and what its gate asks
 T = TypeVar("T")
 
 
@@ -71,6 +76,7 @@ class Staff:
     safety_officer: StaffMember
     scientist: StaffMember
     agent_token: str
+    witness_token: str
 
 
 def register_staff(url: str, provider: DemoIdentityProvider, administrator_id: str) -> Staff:
@@ -80,7 +86,8 @@ def register_staff(url: str, provider: DemoIdentityProvider, administrator_id: s
     engineer = office.register_person("Ada Lindqvist", "Engineers")
     safety_officer = office.register_person("Samir Haddad", "Approvers")
     scientist = office.register_person("Mira Okafor", "Operators", "Scientists")
-    return Staff(engineer, safety_officer, scientist, office.register_agent(engineer, approver=scientist))
+    agent_token = office.register_agent(engineer, approver=scientist)
+    return Staff(engineer, safety_officer, scientist, agent_token, office.register_witness())
 
 
 @dataclass(frozen=True)
@@ -116,15 +123,21 @@ class StaffOffice:
         self.permit(agent_id, [FOCUSING], approval={"principals": [approver.id], "expires_after": 600})
         return token
 
+    def register_witness(self) -> str:
+        """Register the account that records what a RunEngine does, and may do just that; return its token."""
+        account = self.administrator.register_actor(name="Bluesky at beamline 7", kind="service_account")
+        self.permit(account.actor_id, WITNESS_COMMANDS, surface=REST)
+        return self.bind_subject(account.actor_id, "bluesky", REST)
+
     def bind_subject(self, actor_id: UUID, subject: str, surface: str) -> str:
         self.administrator.bind_actor_subject(actor_id, issuer=self.provider.issuer, subject=subject)
         return self.provider.token(subject, surface)
 
-    def permit(self, actor_id: UUID, commands: Sequence[str], **more: Any) -> None:
+    def permit(self, actor_id: UUID, commands: Sequence[str], surface: str = MCP, **more: Any) -> None:
         self.administrator.define_policy(
             name="Work of the night",
             conduit_id=CONDUIT,
-            surface_id=MCP,
+            surface_id=surface,
             permitted_principal_ids=[actor_id],
             permitted_commands=commands,
             **more,

@@ -105,6 +105,7 @@ async def scan(api: Api, files: Path) -> str:
     birth = {"dataset_id": dataset_id, "producing_run_id": run_id, "captured_at": BEGUN.isoformat()}
     camera_id = await create_camera(api, uuid4().hex)
     await api.create("/acquisitions", {**birth, "producing_asset_id": camera_id, "evidence": {"frames": layout}})
+    await api.get("/acquisitions", min_position=await api.runtime.store.last_position())
     return run_id
 
 

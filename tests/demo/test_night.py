@@ -155,7 +155,7 @@ def open_night(tmp_path: Path, result: ConductResult | None = None) -> Night:
     frames: list[ConductFrame] = [ConductView(**view, step_index=3, step_count=10, result=result)]
     if result is not None:
         frames.append(EndFrame(conduct_id=CONDUCT, result=result, occurred_at=datetime.now(UTC)))
-    night.staff = Staff(*[Onlooker(frames)] * 3, agent_token="")  # type: ignore[arg-type]
+    night.staff = Staff(*[Onlooker(frames)] * 3, agent_token="", witness_token="")  # type: ignore[arg-type]
     return night
 
 

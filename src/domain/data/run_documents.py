@@ -36,6 +36,8 @@ from baton.domain.shared.refusals import Conflict
 from baton.domain.subject.subject import Subject
 
 JSON_LINES = "application/jsonl"
+WANTED = "Whether events and datasets are wanted; unless said, of runs of the service's own."
+COUNTED = "The largest number of events and datasets; documents that describe them come besides."
 
 
 class RunDocumentsElsewhereError(Conflict, context="run", reason="documents_elsewhere"):
@@ -93,10 +95,8 @@ class ListRunDocuments(Query[Document]):
 
     reads_projections: ClassVar[bool] = True
 
-    events: bool | None = None
-    """Whether events and datasets are wanted; unless said, of runs of the service's own."""
-    limit: Annotated[int, Field(ge=1, le=5000)] = 1000
-    """The largest number of events and datasets; documents that describe them come besides."""
+    events: Annotated[bool | None, Field(description=WANTED)] = None
+    limit: Annotated[int, Field(ge=1, le=5000, description=COUNTED)] = 1000
     cursor: CursorText | None = None
     min_position: LogPosition | None = None
 
