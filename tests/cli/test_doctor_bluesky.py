@@ -19,10 +19,11 @@ QUEUESERVER = PlanExecutorSettings(
     plans=("scan",),
     simulated=False,  # type: ignore[arg-type]
 )
+EARLIER = datetime.now(UTC) - timedelta(hours=1)
 SCAN = OfferedPlan(digest="0", touches=PlanTouches(writes={"motor": ()}))
 
 
-def heard(**over: Any) -> PlanExecutorCatalogue:
+def catalogue_row(**over: Any) -> PlanExecutorCatalogue:
     now = datetime.now(UTC)
     known: dict[str, Any] = {"executor": "bl7", "asked_at": now, "heard_at": now, "trouble": None}
     known |= {"version": "RE Manager v0.0.25", "environment": "idle", "devices": []}
@@ -33,13 +34,13 @@ def heard(**over: Any) -> PlanExecutorCatalogue:
     ("row", "fault", "doubt", "words"),
     [
         (None, True, False, "bl7 was never heard; see that it runs at its address, and that a worker runs."),
-        (heard(), False, False, "s ago."),
-        (heard(trouble="no answer"), True, False, "and then not any more: no answer; see that it runs."),
-        (heard(heard_at=datetime.now(UTC) - timedelta(hours=1)), True, False, "no worker asks it; see that it runs."),
-        (heard(environment=None), False, True, "no environment is open."),
-        (heard(plans={}), False, True, "it does not offer scan."),
-        (heard(version="RE Manager v9"), False, True, "its release is not the tested RE Manager v0.0.25."),
-        (heard(plans={"scan": {"digest": "0"}}), False, True, "nobody says what scan touches."),
+        (catalogue_row(), False, False, "s ago."),
+        (catalogue_row(trouble="no answer"), True, False, "and then not any more: no answer; see that it runs."),
+        (catalogue_row(heard_at=EARLIER), True, False, "no worker asks it; see that it runs."),
+        (catalogue_row(environment=None), False, True, "no environment is open."),
+        (catalogue_row(plans={}), False, True, "it does not offer scan."),
+        (catalogue_row(version="RE Manager v9"), False, True, "its release is not the tested RE Manager v0.0.25."),
+        (catalogue_row(plans={"scan": {"digest": "0"}}), False, True, "nobody says what scan touches."),
     ],
 )
 def test_an_executor_is_described(row: PlanExecutorCatalogue | None, fault: bool, doubt: bool, words: str) -> None:
