@@ -1,4 +1,7 @@
-"""Builds the package `baton` from the directory `src`, with the files that are made from its declarations."""
+"""Builds the package `baton` from the directory `src`, with the files that are made from its declarations.
+
+An editable installation, for development, has `baton_bluesky` as well, whose distribution is built from `witness`.
+"""
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -8,6 +11,7 @@ from setuptools import find_namespace_packages, setup
 from setuptools.command.build_py import build_py
 
 SOURCE = Path(__file__).parent / "src"
+BESIDE = {"baton_bluesky": "witness/baton_bluesky"} if "editable_wheel" in sys.argv else {}
 
 
 class BuildWithGeneratedFiles(build_py):
@@ -31,7 +35,11 @@ def import_package() -> None:
 
 
 setup(
-    packages=["baton", *(f"baton.{name}" for name in find_namespace_packages(str(SOURCE), exclude=["*__pycache__"]))],
-    package_dir={"baton": "src"},
+    packages=[
+        "baton",
+        *(f"baton.{name}" for name in find_namespace_packages(str(SOURCE), exclude=["*__pycache__"])),
+        *BESIDE,
+    ],
+    package_dir={"baton": "src", **BESIDE},
     cmdclass={"build_py": BuildWithGeneratedFiles},
 )

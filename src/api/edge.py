@@ -230,7 +230,8 @@ def make_application(
         exception_handlers={HTTPException: refuse_unrouted},
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    app.add_middleware(Edge, authentication=authentication, max_body=max_body, stopping=stopping, logged=logged)
+    limits: dict[str, Any] = {"max_body": max_body, "stopping": stopping}
+    app.add_middleware(Edge, operations=operations, authentication=authentication, **limits, logged=logged)
     app.router.routes.append(operations)
     return app
 
@@ -258,12 +259,21 @@ class EndpointResponse(fastapi.Response):
 
 
 class Edge:
-    """The middleware around every route: correlation id, checks of origin and size, refusals, compression and counts."""
+    """The middleware around every route: correlation id, checks of origin and size, refusals, compression and counts.
+    A request for an operation needs nothing of the layers below, and goes from here to its endpoint."""
 
     def __init__(
-        self, app: Any, authentication: Authentication, max_body: int, stopping: asyncio.Event, *, logged: bool = False
+        self,
+        app: Any,
+        operations: OperationRoutes,
+        authentication: Authentication,
+        max_body: int,
+        stopping: asyncio.Event,
+        *,
+        logged: bool = False,
     ) -> None:
         self._app = app
+        self._operations = operations
         self._logged = logged
         self._authentication = authentication
         self._max_body = max_body
@@ -281,7 +291,12 @@ class Edge:
             refuse_unstorable(scope)
             self._authentication.origins.check(scope)
             self._check_size(scope)
-            await self._app(scope, receive, answer.send)
+            match, details = self._operations.matches(scope)
+            if match is Match.FULL:
+                scope.update(details)
+                await self._operations.handle(scope, receive, answer.send)
+            else:
+                await self._app(scope, receive, answer.send)
             return
         except ClientDisconnected:
             return

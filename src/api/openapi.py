@@ -54,6 +54,10 @@ HEADERS: dict[str, Schema] = {
         "description": "The log position of this command; lists accept it as `min_position` to show its effect.",
         "schema": {"type": "integer"},
     },
+    "X-Baton-Next-Cursor": {
+        "description": "The `cursor` of the next page; absent on the last one.",
+        "schema": {"type": "string"},
+    },
     "Idempotency-Replayed": {
         "description": "Present when this is the stored answer to an earlier request.",
         "schema": {"type": "string"},
@@ -241,7 +245,8 @@ def responses(operation: Operation, forms: Forms) -> Iterator[tuple[str, Schema]
 
 def query_responses(operation: Operation, forms: Forms) -> Iterator[tuple[str, Schema]]:
     """Yield the answers of a query."""
-    headers = header_references("Baton-Version", "X-Correlation-Id")
+    paged = operation.media_types and "cursor" in operation.input.model_fields
+    headers = header_references("Baton-Version", "X-Correlation-Id", *(["X-Baton-Next-Cursor"] if paged else ()))
     if operation.input in STREAMS:
         content: Schema = {"text/event-stream": {"schema": {"type": "string"}}}
     elif operation.media_types:

@@ -19,6 +19,7 @@ from baton.domain.registry import Operation
 from baton.domain.shared.listing import Page
 
 INERT = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")  # a picture must not run scripts
+NEXT_CURSOR = b"x-baton-next-cursor"  # of a document that is answered in pages
 LARGE_BODY = 32 * 1024  # bytes; what is larger keeps the process busy for milliseconds at a time
 
 
@@ -70,7 +71,8 @@ class OperationEndpoint:
 def query_response(answer: object) -> Response:
     """Return the response to a query."""
     if isinstance(answer, Document):
-        return Response(200, answer.content, [INERT], content_type=answer.media_type.encode())
+        further = [] if answer.next_cursor is None else [(NEXT_CURSOR, answer.next_cursor.encode())]
+        return Response(200, answer.content, [INERT, *further], content_type=answer.media_type.encode())
     return Response(200, answer_json(answer))
 
 

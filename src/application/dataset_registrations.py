@@ -230,6 +230,8 @@ class RunFileRegistrations(FileRegistrations):
             if waiting:
                 await asyncio.sleep(LOOK_AGAIN)
         answer = RegisteredRunFiles(run_id=run_id, dataset_ids=tuple(dict.fromkeys(registered)), left=tuple(left.values()))
+        told = run_rules.RecordRunFiles(work_id=task.work_id, dataset_ids=answer.dataset_ids, left=answer.left)
+        await self.commands.execute(told, caller, target_id=run_id)
         return answer.model_dump(mode="json")
 
 

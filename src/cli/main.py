@@ -12,7 +12,21 @@ from typer import Argument, Exit, Option, Typer
 from typer.core import TyperGroup
 
 import baton
-from baton.cli.daily import approvals, calls, completion, events, files, imports, overview, queue, sign_in, steering, work
+from baton.cli.daily import (
+    approvals,
+    calls,
+    completion,
+    documents,
+    events,
+    files,
+    imports,
+    overview,
+    queue,
+    sign_in,
+    steering,
+    witness,
+    work,
+)
 from baton.cli.daily.session import DAILY_WORK, AsJson, ServiceSession, print_json, service_command
 
 
@@ -39,7 +53,8 @@ app.add_typer(projections, name="projections")
 app.add_typer(catalog, name="catalog")
 app.add_typer(imports.app, name="import")
 app.add_typer(queue.app, name="queue", rich_help_panel=DAILY_WORK)
-for group in (overview, work, steering, approvals, events, files, calls, sign_in, completion):
+app.add_typer(witness.app, name="witness", rich_help_panel=DAILY_WORK)
+for group in (overview, work, steering, approvals, events, files, documents, calls, sign_in, completion):
     app.add_typer(group.app)
 app.add_typer(
     work.conduct,

@@ -1,6 +1,7 @@
 """Answers: objects whose members are those of the JSON that the service writes, with ids and times as Python has them. One
 reading serves any version of the service: what it leaves out is None, and a value that is not known stays as it came."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, time, timedelta
@@ -58,6 +59,13 @@ class AnsweredDocument:
 
     media_type: str
     content: bytes
+    next_cursor: str | None = None
+    """Where the next page begins, of one that is answered in pages; None on the last one."""
+
+    @property
+    def items(self) -> list[Any]:
+        """The lines of a file of JSON lines, each as JSON data."""
+        return [json.loads(line) for line in self.content.splitlines()]
 
 
 @cache

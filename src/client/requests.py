@@ -12,6 +12,7 @@ from baton.client.answers import AnsweredDocument, is_recognizable, json_value, 
 from baton.client.index import Kind, OperationEntry
 from baton.client.refusals import ArgumentsError, NotBatonError, ProposedError, refusal_of, unknown_argument
 
+NEXT_CURSOR = "x-baton-next-cursor"
 POSITION, RETRY_AFTER, REPLAYED = "x-baton-position", "retry-after", "idempotency-replayed"
 DRY_RUN = {"Prefer": "handling=dry-run"}
 NEEDED = "is needed"
@@ -99,7 +100,9 @@ def answer_of(request: HttpRequest, response: HttpResponse) -> Any:
     if request.headers.get("Prefer") and operation.kind == "command":
         return parse("DryRun", response.content)
     if operation.media_types:
-        return AnsweredDocument(response.headers.get("content-type", ""), response.content)
+        return AnsweredDocument(
+            response.headers.get("content-type", ""), response.content, response.headers.get(NEXT_CURSOR)
+        )
     if response.status == 202 and "would" in json.loads(response.content or b"{}"):
         raise ProposedError(operation, parse("Proposed", response.content))
     kind = operation.accepted if response.status == 202 and operation.accepted is not None else operation.returns

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from baton.console.display import words_of
 from baton.console.page_queries import PageQueries, Shown
+from baton.domain.access.actor import ActorKind
 from baton.domain.kernel import Aggregate
 from baton.domain.registry import Operation
 
@@ -79,6 +80,8 @@ def verb_button(operation: Operation, queries: PageQueries, state: str | None, t
         allowed = ", ".join(sorted(words_of(one) for one in operation.allowed)) or "no state"
         label = operation.aggregate.label if operation.aggregate else "thing"
         why_not = f"The {label} is {words_of(state)}; this is possible only from {allowed}."
+    elif operation.callers and ActorKind.HUMAN not in operation.callers:
+        why_not = f"Only a {' or a '.join(words_of(one).lower() for one in operation.callers)} gives it, no person."
     elif not queries.may(operation):
         why_not = f"{NOT_PERMITTED} it takes the permission {operation.command_name}."
     return VerbButton(operation, verb_label(operation), form_href(operation, target), why_not, queries.proposes(operation))

@@ -47,7 +47,7 @@ CONTEXTS = {
     "calibration": ("calibration.calibration", "federation.publication", "views.at_risk_results"),
     "data": (
         *("data.dataset", "data.distribution", "data.acquisition", "data.scan", "data.attestation"),
-        *("data.procedure_files", "data.run_files"),
+        *("data.procedure_files", "data.run_files", "data.run_documents"),
         *("data.edition", "data.exports", "data.catalogue", "data.provenance", "data.preview"),
     ),
     "decision": ("decision.decision",),

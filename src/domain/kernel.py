@@ -310,6 +310,7 @@ class Document:
 
     media_type: str
     content: bytes
+    next_cursor: str | None = None  # Where the next page begins, of one that is answered in pages.
 
 
 Answer = TypeVar("Answer", default=Any)

@@ -187,7 +187,7 @@ class MemoryStore:
         if summary is ModelCall:
             yield from model_calls(row for row in self.entries[Inference.relation] if isinstance(row, Inference))
             return
-        if summary is Observation:
+        if summary.relation == Observation.relation:
             yield from self.readings()
             return
         projection = REGISTRY.projections.get(summary.relation)

@@ -164,6 +164,7 @@ async def test_operations_are_found_by_words_and_called_by_name(api: Api) -> Non
         assert found[0]["name"] == "deactivate_actor"
         assert found[0]["kind"] == "command"
         assert "input_schema" not in found[0]
+        assert (await tool_result(client, "search_operations", query="deactivate actors"))["operations"] == found
         (hold,) = (await tool_result(client, "search_operations", words="hold_run", limit=1))["operations"]
         assert (hold["needed"], hold["optional"]) == (["run_id"], ["reason", "decided_by_decision_id"])
         (only,) = (await tool_result(client, "search_operations", words="get zone", limit=1, input_schemas=True))[

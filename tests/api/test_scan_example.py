@@ -120,6 +120,7 @@ async def test_a_scan_of_a_run_becomes_dataset_copy_and_acquisition(site: ScanSi
         "projection_angle_last": 180.0,
         "start_date_raw": "2026-07-01T12:00:00+02:00",
         "unchecked": ["frame_values", "angle_unit"],
+        "frames": {"path": "/exchange/data", "count": 1500, "shape": [2, 2], "dtype": "<u2"},
     }
     envelopes = []
     for kind in ("dataset", "distribution", "acquisition"):

@@ -1,7 +1,7 @@
 """`make bench`: rates and latencies of commands, queries, streams, MCP and projections, beside bare FastAPI in the same run.
 
-python -m tests.bench [--seconds 5] [--quick] [--only observations|conducts|followers|streams|console|queues|start|epics]
-    [--json bench-results.json]
+python -m tests.bench [--seconds 5] [--quick] [--json bench-results.json]
+    [--only observations|conducts|followers|streams|console|queues|start|epics|bluesky]
 """
 
 import argparse
@@ -38,6 +38,7 @@ from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, open_conduct_be
 from tests.bench.console import measure_console
 from tests.bench.console_record import Sizes, stock_record
 from tests.bench.control_systems import running_ioc
+from tests.bench.gate import measure_gate
 from tests.bench.observations import BATCH, open_observation_bench, start_runs
 from tests.bench.queues import (
     ENFORCING,
@@ -52,6 +53,7 @@ from tests.bench.queues import (
 )
 from tests.bench.start import StartBench
 from tests.bench.stock import ADJUSTMENTS, ASSETS, EVENTS_EACH, RENAMES, fill, lengthen
+from tests.bench.witness import measure_witness
 from tests.support.service import Api
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -379,6 +381,12 @@ class Bench:
             with self.running_server("baton.cli", "api", TEMPORAL_ADDRESS=engine.address) as port:
                 await measure_console(self, port, record)
 
+    async def only_bluesky(self) -> None:
+        """What a witness takes from a RunEngine, how soon the record has it, and what a gate costs."""
+        with self.running_server("baton.cli", "api") as port, self.running_process("projector"):
+            await measure_witness(self, port)
+            await measure_gate(self, port)
+
     async def catch_up(self) -> None:
         """Wait until the projector has passed everything there is; what counts is from its first batch on."""
         place = "SELECT position FROM bookmarks WHERE follower = 'projections'"
@@ -483,6 +491,7 @@ def main() -> None:
     parts = {"observations": Bench.only_observations, "conducts": Bench.only_conducts}
     parts |= {"followers": Bench.only_followers, "streams": Bench.only_streams, "console": Bench.only_console}
     parts |= {"queues": Bench.only_queues, "start": Bench.only_start, "epics": Bench.only_epics}
+    parts |= {"bluesky": Bench.only_bluesky}
     parser.add_argument("--only", choices=list(parts), help="one part of it; the rest is left out")
     Sizes.add_options(parser)
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))

@@ -33,16 +33,18 @@ NOUNS = {
         "feed",
         "heed",
         "listing",
+        "mapping",
         "meaning",
+        "standing",
         "need",
         "nothing",
         "pending",
         "reading",
         "ring",
     ),
-    *("seed", "spending", "string", "succeed", "timing", "tracing", "missing", "given", "disconnected"),
+    *("seed", "spending", "string", "succeed", "timing", "tracing", "missing", "given", "gated", "disconnected"),
 }
-"""Words that end like participles and are none, the steps of a given-when-then, and a method of caproto."""
+"""Words that end like participles and are none, steps of a given-when-then, a decorator of plans, a method of caproto."""
 AVOIDED = re.compile(r"\b(whoever|what comes of|be had|its affair|told of|the affair of)\b", re.IGNORECASE)
 """Phrases that readers stumble over; refusal sentences are not touched by this, docstrings are."""
 
@@ -200,7 +202,7 @@ def git(*arguments: str) -> str:
 
 def main() -> None:
     """Print every complaint, and exit with 1 if there is one."""
-    modules = sorted((ROOT / "src").rglob("*.py"))
+    modules = sorted(path for place in ("src", "witness/baton_bluesky") for path in (ROOT / place).rglob("*.py"))
     tests = sorted(path for path in (ROOT / "tests").rglob("*.py") if "data" not in path.parts)
     named = [*repeated_classes(modules), *unclear_names([*modules, *tests]), *lost_words(GLOSSARY.read_text())]
     pages = [page for page in documents() if "reference" not in page.parts]

@@ -1,5 +1,7 @@
 """Run: what a person sees of a run that is on or held, its readings in any unit, its parameters, data and logbook."""
 
+import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -239,3 +241,63 @@ async def test_a_run_that_happens_elsewhere_says_so_and_offers_no_verb_that_nobo
     assert "truncate_run" in verbs
     shown = (await api.get(f"/assets/{measured_run.line.unit_id}/now")).json()["runs"]
     assert {one["run_id"]: one["witnessed"] for one in shown}[run_id] is True
+
+
+async def test_the_page_of_a_run_elsewhere_tells_its_gates_its_witness_its_pauses_and_its_end(
+    measured_run: MeasuredRun,
+) -> None:
+    api, at = measured_run.line.api, datetime.now(UTC)
+    witness = api.acting_as(await api.create("/actors", {"name": "Bluesky at BL7", "kind": "service_account"}))
+    said = {
+        "document_uid": str(uuid4()),
+        "plan_id": measured_run.line.plan_id,
+        "name": "count 8",
+        "began_at": at.isoformat(),
+    }
+    begun = await witness.post("/runs/witness", {**said, "parameters": {"exposure": -1}, "override_reason": "new stage"})
+    run_id = begun.json()["run_id"]
+    standing = {"lag_seconds": 12.4, "refused": 2, "dropped": 1, "events": {"primary": 7}}
+    for seconds, change in enumerate(("paused", "resumed", "heard")):
+        when = (at + timedelta(seconds=seconds)).isoformat()
+        await witness.execute(f"/runs/{run_id}/witness", {"change": change, "at": when, "standing": standing})
+    text = text_of(await measured_run.page(run_id))
+    for told in ("Refused here ▲ 2 documents", "Dropped there ▲ 1 document", "Behind ▲ 12 s", "Events 7 primary"):
+        assert told in text
+    assert "They were overridden where it began: new stage" in text
+    assert "parameters valid" in text.lower()
+    assert "It was never paused" not in text
+    end = {"exit_status": "success", "num_points": 9, "streams": {"primary": {"announced": 9, "recorded": 7}}, "thinned": 4}
+    await witness.execute(f"/runs/{run_id}/witness", {"change": "ended", "at": at.isoformat(), "end": end})
+    text = text_of(await measured_run.page(run_id))
+    assert "What the end rests on fewer events came than were announced" in text
+    assert "Events of primary 7 came, 9 announced, 9 planned" in text
+    assert "4 readings, to ten a second of a channel" in text
+
+
+async def test_a_run_hands_out_its_documents_whole(measured_run: MeasuredRun) -> None:
+    api = measured_run.line.api
+    path = f"/console/runs/{measured_run.run_id}/documents.jsonl"
+    assert path in {one.get("href") for one in PageSource.of(await measured_run.page()).all("a")}
+    run_id, at = await measured_run.line.start_run(), datetime.now(UTC).isoformat()
+    reading = {"channel_name": "current", "value": 1.0, "sampled_at": at, "sampling_procedure": "monitor"}
+    for _ in range(3):
+        entries = [{"event_id": str(new_id()), **reading} for _ in range(500)]
+        assert (await api.post(f"/runs/{run_id}/observations", {"entries": entries})).status_code == 200
+    answer = await api.get(f"/console/runs/{run_id}/documents.jsonl")
+    assert answer.status_code == 200
+    assert Counter(json.loads(line)[0] for line in answer.text.splitlines()) == {"start": 1, "descriptor": 1, "event": 1500}
+
+
+async def test_the_list_of_runs_is_narrowed_to_those_that_happen_elsewhere(measured_run: MeasuredRun) -> None:
+    api = measured_run.line.api
+    witness = api.acting_as(await api.create("/actors", {"name": "Bluesky at BL8", "kind": "service_account"}))
+    said = {"document_uid": str(uuid4()), "plan_id": measured_run.line.plan_id, "name": "count 9"}
+    begun = await witness.post("/runs/witness", {**said, "began_at": datetime.now(UTC).isoformat()})
+    position = begun.headers["x-baton-position"]
+    assert (await api.get("/runs", witnessed=True, min_position=position)).status_code == 200
+    page = PageSource.of((await api.get("/console/runs", witnessed="true")).text)
+    names = {one.text for one in page.all("a")}
+    assert "count 9" in names
+    assert "Load step 1" not in names
+    [chosen] = [one for one in page.all("select") if one.get("name") == "witnessed"]
+    assert "any" in chosen.text

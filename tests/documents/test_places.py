@@ -7,7 +7,7 @@ from tests.support.documents.fenced_blocks import ROOT, documents, prose_of
 from tests.support.tables import for_each
 
 MODULE = re.compile(r"[\w/]+\.py\b")
-MODULES = {f"/{path.relative_to(ROOT)}" for room in ("src", "tests") for path in (ROOT / room).rglob("*.py")} | {
+MODULES = {f"/{path.relative_to(ROOT)}" for room in ("src", "tests", "witness") for path in (ROOT / room).rglob("*.py")} | {
     "/worker.py"
 }
 OF_SITE = ("actions", "kiln", "control", "deciders", "minters")

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -17,7 +18,7 @@ from baton.application.conduct.actions import ActionBody, UnknownActionError, to
 from baton.application.control import Control, Timekeeper
 from baton.application.dataset_registrations import DatasetRegistrations
 from baton.application.reactions import Dispatcher
-from baton.application.unit_of_work import require_state
+from baton.application.unit_of_work import load_events, require_state
 from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.data.acquisition import ACQUISITIONS, Acquisition
@@ -29,12 +30,15 @@ from baton.domain.data.procedure_files import (
     RegisterProcedureDatasets,
     registration_id,
 )
+from baton.domain.data.run_files import RegisterRunFiles, RunFilesRegistered
 from baton.domain.procedure.procedure import Procedure
 from baton.domain.recipe.plan import DataRegistration, Plan
 from baton.domain.recipe.plan_data import SetPlanDataRegistration
+from baton.domain.run.witnessing import WitnessRunChange
 from baton.domain.shared.reads import members_of
 from baton.domain.shared.refusals import ConcurrencyError
 from baton.domain.shared.tasks import Task, TaskStatus
+from baton.domain.start.run_witness import WitnessRun
 from baton.infrastructure.compute.local_process import LocalProcesses
 from tests.support.domain.lifecycle_table import command
 from tests.support.domain.world import expect_refusal
@@ -277,3 +281,28 @@ async def test_a_plan_that_says_nothing_leaves_files_as_they_are(line: RunStack,
     assert (view.status, view.work_id) == (None, None)
     with expect_refusal("ProcedureCannotRegisterDatasetsError", "no_registration"):
         await stack.do(RegisterProcedureDatasets(), taken)
+
+
+async def test_the_files_of_a_run_elsewhere_become_datasets_and_those_left_are_on_record(line: RunStack, data: Path) -> None:
+    stack = line.stack
+    made = await stack.do(command("register_actor", {"name": "Bluesky at BL7", "kind": "service_account"}))
+    account_id = UUID((made.body or {})["actor_id"])
+    witness = Caller(account_id, stack.caller.surface_id, uuid4())
+    at = datetime.now(UTC)
+    begun = {"document_uid": str(uuid4()), "plan_id": line.plan_id, "name": "count 7", "began_at": at}
+    execute = stack.runtime.service.execute
+    answer = (await execute(WitnessRun.model_validate(begun), witness)).body or {}
+    run_id = UUID(answer["run_id"])
+    ended = {"change": "ended", "at": at, "end": {"exit_status": "success"}}
+    await execute(WitnessRunChange.model_validate(ended), witness, target_id=run_id)
+    (data / "frames.h5").write_bytes(RAW)
+    files = [{"uri": (data / name).as_uri(), "evidence": {"frames": 3}} for name in ("frames.h5", "lost.h5")]
+    asked = RegisterRunFiles.model_validate({"files": files, "patience_seconds": 0})
+    told = [(await execute(asked, witness, target_id=run_id)).body for _ in range(2)]
+    assert told[0] == told[1], "what is registered stays as it is"
+    (dataset_id,) = (told[0] or {})["dataset_ids"]
+    assert (await load(stack, Dataset, UUID(dataset_id))).producing_run_id == run_id
+    (registered,) = await load_events(stack.runtime.store, run_id, RunFilesRegistered)
+    assert [str(id) for id in registered.dataset_ids] == [dataset_id]
+    (left,) = registered.left
+    assert (left.uri, left.code) == ((data / "lost.h5").as_uri(), "FileUnreachable")

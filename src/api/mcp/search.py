@@ -11,7 +11,7 @@ from itertools import takewhile
 from math import log
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from baton.api.mcp.field_words import POLITE_BEGINNINGS, QUESTION_WORDS, STOP_WORDS, SYNONYMS
 from baton.api.mcp.toolsets import TOOLSETS
@@ -54,7 +54,15 @@ class SearchOperations(Value):
     Call what you find with call_operation, or directly by its name.
     """
 
-    words: Annotated[str, Field(min_length=1, max_length=200, description="For instance: pause the scan")]
+    words: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=200,
+            description="For instance: pause the scan",
+            validation_alias=AliasChoices("words", "query"),  # as other servers call it
+        ),
+    ]
     kind: Literal["command", "query"] | None = Field(default=None, description="Only commands, or only queries.")
     limit: Annotated[int, Field(ge=1, le=50, description="Number of operations, at most.")] = 10
     input_schemas: bool = Field(default=False, description="Whether to show the schema of each operation's arguments.")

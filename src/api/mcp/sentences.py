@@ -84,8 +84,10 @@ def query_sentence(operation: Operation, answer: object) -> str:
     return one_line(said or f"This is the answer of {operation.name}: {operation.summary}")
 
 
-def document_sentence(media_type: str, size: int) -> str:
-    """Return the sentence of a file."""
+def document_sentence(media_type: str, size: int, next_cursor: str | None = None) -> str:
+    """Return the sentence of a file, or of a page of one."""
+    if next_cursor is not None:
+        return f"This is a page of a file of type {media_type}, {size} bytes; the next one begins at cursor {next_cursor}."
     return f"This is a file of type {media_type}, {size} bytes."
 
 

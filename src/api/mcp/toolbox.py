@@ -182,13 +182,14 @@ class Toolbox:
         """Return what a query answers; a page that is too long is asked for again with fewer items, at least one."""
         while True:
             answer = (await self._service.show(query, caller, target_id=asked.target_id)).shown
-            if isinstance(answer, Document):
-                return document_answer(answer, caller)
-            body = answer_json(answer)
+            document = answer if isinstance(answer, Document) else None
+            body = answer_json(answer) if document is None else document.content
             limit = getattr(query, "limit", 1) if "cursor" in type(query).model_fields else 1
             if len(body) <= LARGEST_PAGE or limit <= 1:
+                if document is not None:
+                    return document_answer(document, caller)
                 return tool_answer(sentences.query_sentence(operation, orjson.loads(body)), body, caller)
-            shown = min(limit, max(1, len(orjson.loads(body)["items"])))
+            shown = min(limit, max(1, len(orjson.loads(body)["items"] if document is None else body.splitlines())))
             query = query.model_copy(update={"limit": max(1, shown * LARGEST_PAGE // (len(body) + LARGEST_PAGE // 8))})
 
     async def _run_to_end(self, execution: Coroutine[object, object, CommandResult]) -> CommandResult:
@@ -226,7 +227,7 @@ def tool_answer(said: str, body: bytes, caller: Caller, facts: Mapping[str, obje
 
 def document_answer(document: Document, caller: Caller) -> CallToolResult:
     """Return a document as an image or as a resource with its media type, and as a structure too where it is JSON."""
-    said = sentences.document_sentence(document.media_type, len(document.content))
+    said = sentences.document_sentence(document.media_type, len(document.content), document.next_cursor)
     return CallToolResult(
         content=[
             TextContent(type="text", text=f"{said}\n{sentences.DATA_BEGINS}"),

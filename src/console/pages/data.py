@@ -8,10 +8,10 @@ from typing import Any
 
 from baton.api.http import Request, Response
 from baton.console.display import GOOD, LOOK, PLAIN, SIGNS, STOP, href_of, words_of
+from baton.console.exports import document_response, serve_export
 from baton.console.live import mark_of
 from baton.console.page import Context, MenuGroup, handles, page
 from baton.console.page_queries import PageQueries, Shown
-from baton.console.rendering import PAGE_HEADERS
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
 from baton.console.verbs import VerbButton, form_href, verb_button, verbs_of
@@ -348,24 +348,6 @@ EDITION_EXPORTS = (
     Export("manifest.json", "Manifest", GetEditionManifest),
     Export("datacite.json", "DataCite record", GetEditionDatacite),
 )
-
-
-def document_response(document: Document, policy: bytes | None = None, cache: bytes | None = None) -> Response:
-    """Return a file; a picture with a style of its own may use that and nothing else."""
-    own = {b"content-security-policy": policy, b"cache-control": cache}
-    headers = [(name, own.get(name) or value) for name, value in PAGE_HEADERS]
-    return Response(200, document.content, [*headers, (b"vary", b"cookie")], content_type=document.media_type.encode())
-
-
-def serve_export(
-    path: str, id_name: str, query: type[Query[Document]], policy: bytes | None = None, **fields: object
-) -> None:
-    """Answer an address with a file, asked for as the person who wants it."""
-
-    @handles("GET", path)
-    async def serve(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
-        queries = console.queries_of(request, session)
-        return document_response(await queries.ask(query, queries.id(id_name), **fields), policy)
 
 
 serve_export("/datasets/{dataset_id}/lineage.svg", "dataset_id", GetDatasetProvenancePicture, PICTURE_POLICY, **DRAWN)

@@ -2,7 +2,7 @@
 history with a slider through its versions; the pages made by hand stand in their place where there are any."""
 
 from enum import Enum
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from baton.console.display import words_of
 from baton.console.page import PAGES, ConsolePage, Context, MenuGroup, page
@@ -85,6 +85,7 @@ def list_page(aggregate: Aggregate, listing: Operation) -> ConsolePage:
     menu = MenuGroup.RECORD if aggregate.name in MENU else None
     made = page(aggregate.path, title, f"Every {aggregate.label} on record.", template="list.html", menu=menu)
     query: type[Query] = listing.input  # type: ignore[assignment]
+    switches = [name for name, info in query.model_fields.items() if bool in get_args(info.annotation)]
     own = [name for name in query.model_fields if name not in COMMON or name in ("name", "q", "created_from", "created_to")]
 
     async def load_rows(queries: PageQueries) -> Context:
@@ -103,6 +104,7 @@ def list_page(aggregate: Aggregate, listing: Operation) -> ConsolePage:
             "filters": {name: queries.query.get(name, "") for name in own},
             "creations": creations_of(aggregate, queries),
             "states": states_of(aggregate),
+            "switches": switches,
         }
 
     made.region("rows", asks=[listing], template="list/rows.html")(load_rows)

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from baton.console.conduct_verbs import LOOKED_AT
+from baton.console.exports import serve_export
 from baton.console.page import SECOND, Context, page
 from baton.console.page_queries import PageQueries, Shown
 from baton.console.plots import NARROW, Series, line_plot
@@ -21,6 +22,7 @@ from baton.domain.conduct.views import GetProcedureConduct
 from baton.domain.data.dataset import ListDatasets
 from baton.domain.data.distribution import ListDistributions
 from baton.domain.data.preview import GetDatasetPreview
+from baton.domain.data.run_documents import ListRunDocuments
 from baton.domain.decision.decision import GetDecision
 from baton.domain.recipe.method import GetMethod
 from baton.domain.recipe.plan import GetPlan
@@ -35,6 +37,7 @@ from baton.domain.run.logbooks import (
 )
 from baton.domain.run.run import HELD, LIVE, RUNNING, Run, RunStatus
 from baton.domain.run.run_views import GetRun
+from baton.domain.run.witness import WitnessChange, WitnessedEnd
 from baton.domain.shared.units import UnitError, convert
 from baton.domain.step.results import CONDUCT_LOST
 
@@ -95,6 +98,7 @@ async def load_head(queries: PageQueries) -> Context:
         "note_href": form_href(AppendRunLogbookEntries.operation, id, **{"entries._count": 1, "back": href}),
         "again_href": f"/console/start/plans/{view['plan_id']}?from={id}",
         "href": href,
+        "may_take_documents": queries.may(ListRunDocuments),
     }
 
 
@@ -103,6 +107,40 @@ async def load_closed_gates(queries: PageQueries) -> list[dict[str, Any]]:
     first = await queries.show(Run.aggregate.history, queries.id("run_id"), limit=1)
     gates = first["items"][0]["payload"]["gates"] or []
     return [gate for gate in gates if not gate["passed"] and gate["detail"]]
+
+
+@run.region("witness", asks=[GetRun, Run.aggregate.history], every=5.0)
+async def load_witness(queries: PageQueries) -> Context:
+    view = await queries.show(GetRun, queries.id("run_id"))
+    events = [] if view["witness"] is None else await load_history(queries)
+    told = [one["payload"] for one in events if one["event_type"] == "RunWitnessChanged"]
+    end = next((one["end"] for one in told if one["end"] is not None), None)
+    files = [one["payload"] for one in events if one["event_type"] == "RunFilesRegistered"]
+    return {
+        "view": view,
+        "live": view["status"] in LIVE,
+        "gates": events[0]["payload"]["gates"] if events else None,
+        "override_reason": events[0]["payload"]["override_reason"] if events else None,
+        "pauses": pauses_in(told),
+        "end": end,
+        "evidence": None if end is None else WitnessedEnd.model_validate(end).evidence,
+        "registered": sum(len(one["dataset_ids"]) for one in files),
+        "left": files[-1]["left"] if files else [],
+    }
+
+
+def pauses_in(told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the pauses of a RunEngine, the latest first, each with what ended it."""
+    pauses: list[dict[str, Any]] = []
+    for one in told:
+        if one["change"] == WitnessChange.PAUSED:
+            pauses.append({"since": one["at"], "until": None})
+        elif one["change"] in (WitnessChange.RESUMED, WitnessChange.ENDED) and pauses and pauses[-1]["until"] is None:
+            pauses[-1]["until"] = one["at"]
+    return list(reversed(pauses))
+
+
+serve_export("/runs/{run_id}/documents.jsonl", "run_id", ListRunDocuments)
 
 
 def first_verbs(view: Shown, conducted: Shown, buttons: Sequence[VerbButton]) -> list[VerbButton]:

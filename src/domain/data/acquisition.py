@@ -8,11 +8,13 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, NamedTuple
 from uuid import UUID
 
+from pydantic import Field, ValidationError
+
 from baton.domain.data.dataset import Dataset
 from baton.domain.equipment.affordance import Affordance
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_tree import affordances_of
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, Value
 from baton.domain.run.run import Run
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, require, require_if_given
@@ -21,6 +23,7 @@ from baton.domain.shared.text import TextsMayContainPersonalData, writable
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Enlist
 
+FRAMES = "frames"  # The key under which evidence tells the layout of the frames.
 ACQUISITIONS = "dataset-acquisitions"  # Look-up kind: the acquisitions of a dataset.
 CLOCK_LEAD = timedelta(seconds=60)  # How far an instrument's clock may be ahead of the service's.
 MAX_DEPTH = 32
@@ -31,6 +34,27 @@ class AcquisitionStatus(StrEnum):
 
 
 Particulars = Annotated[dict[str, Any], TextsMayContainPersonalData()]
+
+
+class FrameLayout(Value):
+    """Where the frames of a file are and what they are like, as the evidence of an acquisition tells under `frames`."""
+
+    path: Annotated[str, Field(min_length=1, max_length=500)]
+    """The path of the array inside the file."""
+    count: Annotated[int, Field(ge=0, le=2**53)]
+    """Number of frames in the array."""
+    shape: Annotated[tuple[Annotated[int, Field(ge=1, le=2**31)], ...], Field(max_length=8)]
+    """The lengths of the axes of one frame."""
+    dtype: Annotated[str, Field(pattern=r"^[|<>][biufc][0-9]{1,2}$")]
+    """The type of its numbers, as numpy writes it."""
+
+
+def frame_layout(evidence: Mapping[str, object]) -> FrameLayout | None:
+    """Return the layout of frames that the evidence of an acquisition tells, or None."""
+    try:
+        return FrameLayout.model_validate(evidence.get(FRAMES))
+    except ValidationError:
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Files of a run that happens elsewhere: its witness names them once they are closed, and the worker makes datasets of them,
 with their copies and acquisitions, as the plan of the run says."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -10,14 +11,14 @@ from pydantic import Field, JsonValue
 from baton.domain.data.procedure_files import ProcedureFile
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.signals import owners_of
-from baton.domain.kernel import Call, JudgedVerb, Outcome, Value
+from baton.domain.kernel import Call, Event, JudgedVerb, Outcome, Value
 from baton.domain.recipe.plan import DataRegistration, Plan
 from baton.domain.registry import OpenedWork
 from baton.domain.run.run import ENDINGS, Run, run
 from baton.domain.run.witnessing import address_of
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.canonical import content_hash, derived_uuid7
-from baton.domain.shared.reads import Reads, find, record_of
+from baton.domain.shared.reads import Reads, find, latest_events, record_of
 from baton.domain.shared.tasks import Task, Wait, begin_or_join_task
 from baton.domain.shared.text import FreeText, MayContainPersonalData, TextsMayContainPersonalData
 
@@ -70,6 +71,14 @@ class RunFilesAccepted(AnswerForm):
     work_id: UUID
 
 
+class RunFilesRegistered(Event, of=run, inert=True):
+    """The files that a witnessed run left became datasets, but for those that were left as they are."""
+
+    work_id: UUID
+    dataset_ids: tuple[UUID, ...]
+    left: tuple[LeftRunFile, ...]
+
+
 class RunFileFacts(NamedTuple):
     """What a request to register files is judged by: what the plan says, and the same work, if it was begun before."""
 
@@ -112,6 +121,22 @@ class RegisterRunFiles(JudgedVerb[Run, RunFileFacts]):
         """Return the id of the work, the same for the same files."""
         files = content_hash([file.model_dump(mode="json") for file in self.files])
         return derived_uuid7(int(run.created_at.timestamp() * 1000), f"{RUN_FILE_REGISTRATION}:{run.id}", files)
+
+
+@run.internal_command(command_name="RegisterRunFiles", attempts=3)
+class RecordRunFiles(JudgedVerb[Run, Sequence[RunFilesRegistered]]):
+    """Record what became of the files of a witnessed run; what is on record already is left as it is."""
+
+    work_id: UUID
+    dataset_ids: tuple[UUID, ...]
+    left: tuple[LeftRunFile, ...]
+
+    def gather(self, run: Run, call: Call) -> Reads[Sequence[RunFilesRegistered]]:
+        return (yield from latest_events(run.id, RunFilesRegistered, count=1))
+
+    def decide(self, run: Run, call: Call, facts: Sequence[RunFilesRegistered]) -> Outcome:
+        registered = RunFilesRegistered(**dict(self))
+        return [] if registered in facts else [registered]
 
 
 def registration_of(run: Run) -> Reads[DataRegistration | None]:

@@ -10,7 +10,14 @@ from uuid import UUID
 from pydantic import Field, TypeAdapter, ValidationError
 
 from baton.domain.data import acquisition, distribution
-from baton.domain.data.acquisition import Acquisition, AcquisitionAssetNotFoundError, Capture, capture_by, refuse_other_asset
+from baton.domain.data.acquisition import (
+    Acquisition,
+    AcquisitionAssetNotFoundError,
+    Capture,
+    FrameLayout,
+    capture_by,
+    refuse_other_asset,
+)
 from baton.domain.data.dataset import (
     CONTENT_REFUSALS,
     Origin,
@@ -113,6 +120,7 @@ class ScanDescription(Value):
     start_date_raw: Annotated[str, Field(max_length=4096)] | None = None
     quantities: Annotated[dict[str, MeasuredQuantity], Field(max_length=10)] = {}
     unchecked: UncheckedParts = ()
+    frames: FrameLayout | None = None
 
 
 class InvalidScanFileError(Invalid, context="data"):

@@ -9,7 +9,7 @@ from baton.domain.access.references import Acts, ActsByTurns, acts_of
 from baton.domain.kernel import TimeTravel, Value
 from baton.domain.procedure.procedure import ProcedureStatus
 from baton.domain.run.run import BEGINNINGS, ENDINGS, Run, RunHeld, RunResumed, phases_of, run
-from baton.domain.run.witness import WitnessContact
+from baton.domain.run.witness import Standing, WitnessContact
 from baton.domain.shared.reads import Reads, permitted_commands, record_of
 from baton.domain.shared.text import FreeText
 
@@ -38,6 +38,8 @@ class RunView(ActsByTurns, Run):
     phases: tuple[RunPhaseView, ...] | None
     heard_at: datetime | None
     """When its witness last gave word; null for a run that is not witnessed."""
+    standing: Standing | None
+    """How its witness was doing at its last word; null for a run that is not witnessed."""
 
     @classmethod
     def load(cls, query: TimeTravel[Self], state: Run) -> Reads[Self]:
@@ -45,7 +47,8 @@ class RunView(ActsByTurns, Run):
         acts = yield from acts_of(query, state.id, {"started": BEGINNINGS}, by_turns)
         phases = None if query.travels else (yield from run_phases(state))
         contact = (yield from record_of(WitnessContact, run_id=state.id)) if state.witnessed else None
-        return cls.of(state, **acts, phases=phases, heard_at=None if contact is None else contact.heard_at)
+        heard_at, standing = (None, None) if contact is None else (contact.heard_at, Standing.of(contact))
+        return cls.of(state, **acts, phases=phases, heard_at=heard_at, standing=standing)
 
 
 def run_phases(run: Run) -> Reads[tuple[RunPhaseView, ...]]:

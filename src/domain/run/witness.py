@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
 from pydantic import Field
@@ -129,6 +129,11 @@ class Standing(Value):
     """Number of documents that the witness could not keep."""
     events: Annotated[dict[str, Count], Field(max_length=200)] = {}
     """Number of events seen so far, by stream."""
+
+    @classmethod
+    def of(cls, contact: "WitnessContact") -> Self:
+        """Return how a witness was doing when it last gave word."""
+        return cls.model_construct(**{name: getattr(contact, name) for name in cls.model_fields})
 
 
 @dataclass(frozen=True)

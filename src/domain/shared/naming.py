@@ -64,7 +64,7 @@ def name_member(field: str) -> str | None:
     if field.endswith("_by") or field == "run_as":
         return f"{field}_name"
     if field.endswith("_ids"):
-        return plural(field.removesuffix("_ids"))
+        return f"{field.removesuffix('_ids')}s"  # published, `familys` included
     return field.removesuffix("_id") if field.endswith("_id") else None
 
 

@@ -28,7 +28,8 @@ ASSET_NAMING = (
     *("AcquisitionRecorded", "CautionRegistered", "ClearanceRegistered", "FixtureRegistered", "MountAssetInstalled"),
     *("MountAssetUninstalled", "PlanDataRegistrationSet", "PlanDefined", "PlanRoleBound", "PlanWireAdded"),
     *("PlanWireRemoved", "ProcedureAbortRequested", "ProcedureRegistered", "ProcedureResumed", "ProcedureStarted"),
-    *("QueueOpened", "RunStarted", "SubjectDismounted", "SubjectMounted", "SupplyRegistered"),
+    *("QueueOpened", "RunStarted", "RunWitnessChanged", "RunWitnessed", "SubjectDismounted", "SubjectMounted"),
+    "SupplyRegistered",
 )
 """The types of events of other streams that name assets; an index finds them by the ids that they hold."""
 

@@ -14,6 +14,7 @@ from h5py import h5a, h5d, h5f, h5g, h5l, h5o, h5s, h5t, h5z
 
 MAX_VALUES = 1_000_000  # of an array that is read
 MAX_TEXT = 4096  # bytes
+MAX_PATH, MAX_AXES = 500, 8  # of an array of frames: characters, and axes of one frame
 MAX_CHUNK_BYTES = 8 << 20
 MAX_CHUNKS = 100_000
 CHUNKS_AT_A_TIME = 4096
@@ -99,6 +100,16 @@ class Hdf5File:
         if shape[0] > MAX_VALUES:
             raise UnusableError(f"declares more than {MAX_VALUES} frames")
         return int(shape[0])
+
+    def frame_layout(self, path: str) -> dict[str, object] | None:
+        """Return where an array of frames is and what they are like, or None where that cannot be told; nothing is read."""
+        try:
+            count, dataset = self.frame_count(path), self.find(path)
+            if count is None or len(path) > MAX_PATH or not 0 < len(axes := dataset.shape[1:]) <= MAX_AXES or 0 in axes:
+                return None
+            return {"path": path, "count": count, "shape": [int(length) for length in axes], "dtype": dataset.dtype.str}
+        except (UnusableError, TypeError):  # numpy has no such type
+            return None
 
     def numbers(self, path: str, start: object = None) -> Numbers | None:
         """Return a list of finite numbers, or None where there is none."""

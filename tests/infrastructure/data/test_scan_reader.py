@@ -75,6 +75,7 @@ async def test_a_data_exchange_file_tells_its_counts_and_angles(reader: ReaderPr
         "start_date_raw": CAPTURED,
         "quantities": {},
         "unchecked": ("frame_values", "angle_unit"),
+        "frames": {"path": "/exchange/data", "count": 1500, "shape": (2, 2), "dtype": "<u2"},
     }
 
 
@@ -105,6 +106,7 @@ async def test_an_nxtomo_file_tells_its_frames_apart(reader: ReaderProcess, tmp_
         "start_date_raw": CAPTURED,
         "quantities": {"pixel_size_x": {"value": pytest.approx(6.5), "unit": "um"}},
         "unchecked": ("frame_values", "angle_unit", "commanded_counts", "pixel_size_y"),
+        "frames": {"path": "/entry0000/instrument/detector/data", "count": 11, "shape": (2, 2), "dtype": "<u2"},
     }
     flats = await description(reader, write_nxtomo(tmp_path / "flats.nx", keys=numpy.ones(4, dtype="u1")))
     assert (flats.projection_count, flats.projection_angle_count, flats.projection_angle_first) == (0, 0, None)

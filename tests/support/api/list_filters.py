@@ -198,7 +198,7 @@ MEANT: dict[str, dict[str, Filter]] = {
             lambda item, asked: item["conduct_id"] == asked["conduct_id"],
         ),
     },
-    "list_runs": equals("status", "plan_id", "subject_id", "campaign_id", "launch_id"),
+    "list_runs": equals("status", "plan_id", "subject_id", "campaign_id", "launch_id", "witnessed"),
     "list_launches": equals("status", "by", "plan_id", "recipe_id", "queue_id", "schedule_id", "launched_by"),
     "list_run_observations": {
         **equals("channel_name", "sampling_procedure"),

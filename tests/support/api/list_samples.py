@@ -11,7 +11,7 @@ from baton.domain.access.group import RenameGroup
 from baton.domain.target.start_launch import StartLaunch
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.mcp_clients import agent, tool_result
-from tests.support.api.operation_states import call_example
+from tests.support.api.operation_states import call_example, witness_run
 from tests.support.api.sample_parts.agent import create_agent
 from tests.support.api.sample_parts.data import content_of, create_edition, create_storage, record_attestation
 from tests.support.api.sample_parts.federation import receive_artifact
@@ -47,7 +47,9 @@ async def stock_service(api: Api) -> Ids:
             await call_example(api, name, place)
     for number in range(ZONES):
         await api.create("/zones", {"name": f"Zone {number}"})
-    await api.create("/actors", {"name": "Scan bridge 7", "kind": "service_account"})
+    await witness_run(
+        api, {**ids, "account_id": await api.create("/actors", {"name": "Scan bridge 7", "kind": "service_account"})}
+    )
     await api.create("/conduits", {"name": "Net", "source_zone_id": ids["zone_id"], "target_zone_id": other["zone_id"]})
     await api.create("/surfaces", {"name": "Agents", "kind": "MCP_STREAMABLE_HTTP"})
     await api.create("/language-models", entry(provider="bolt", archivability="Pinned", served_via="InHouse"))

@@ -1,4 +1,4 @@
-"""Runs that happen elsewhere and are recorded here: when their witnesses last gave word."""
+"""Runs that happen elsewhere and are recorded here: when their witnesses last gave word, and the assets that they name."""
 
 from alembic import op
 
@@ -15,4 +15,12 @@ CREATE TABLE run_witness_contacts (
     dropped bigint NOT NULL,
     events json NOT NULL
 );
-GRANT SELECT, INSERT, UPDATE, DELETE ON run_witness_contacts TO baton_runtime;""")
+GRANT SELECT, INSERT, UPDATE, DELETE ON run_witness_contacts TO baton_runtime;
+DROP INDEX events_naming_assets;
+CREATE INDEX events_naming_assets ON events USING gin (ids_in(payload)) WHERE event_type IN (
+    'AcquisitionRecorded', 'CautionRegistered', 'ClearanceRegistered', 'FixtureRegistered', 'MountAssetInstalled',
+    'MountAssetUninstalled', 'PlanDataRegistrationSet', 'PlanDefined', 'PlanRoleBound', 'PlanWireAdded',
+    'PlanWireRemoved', 'ProcedureAbortRequested', 'ProcedureRegistered', 'ProcedureResumed', 'ProcedureStarted',
+    'QueueOpened', 'RunStarted', 'RunWitnessChanged', 'RunWitnessed', 'SubjectDismounted', 'SubjectMounted',
+    'SupplyRegistered'
+);""")

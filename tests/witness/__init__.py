@@ -1,0 +1,1 @@
+"""The witness of Bluesky: documents, journal, sender, and a RunEngine that records its runs."""
