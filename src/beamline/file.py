@@ -1,10 +1,11 @@
 """The form of a beamline file: what stands at a beamline and what may be done with it. Things refer to each other by name,
 assets by path (`hutch-b/tomography/rotary`), never by id. A field that is left out is left alone on the record."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
 from baton.domain.access.actor import ActorKind
 from baton.domain.access.group import GroupClaim
@@ -28,6 +29,7 @@ from baton.domain.schedule.calendar import Calendar
 from baton.domain.schedule.schedule import Overlap
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.times import Instant
+from baton.domain.step.plan_steps import PLAN_PREFIX
 from baton.domain.trust.policy import DEFAULT_EXPIRY_SECONDS
 
 
@@ -275,13 +277,34 @@ class PlanEntry(FileEntry):
     version: Version = None
 
 
+PLAN_PATTERN = r"^[a-z][a-z0-9_-]*/[A-Za-z_][A-Za-z0-9_.]*$"
+
+
+class PlanStepEntry(FileEntry):
+    """A Bluesky plan that an executor carries out, written short for an action of that name."""
+
+    plan: Annotated[str, note("Executor and plan, such as bl7/scan.", pattern=PLAN_PATTERN, max_length=95)]
+    params: Annotated[dict[str, Any], note("The parameters of the plan, by name.")] = {}
+
+
+def _read_step(step: object) -> object:
+    """Return a step as recipes have it: a plan that is written short is an action."""
+    if not (isinstance(step, Mapping) and "plan" in step and "kind" not in step):
+        return step
+    entry = PlanStepEntry.model_validate(step)
+    return {"kind": "action", "name": f"{PLAN_PREFIX}{entry.plan}", "params": entry.params}
+
+
+StepEntry = Annotated[RecipeStep, BeforeValidator(_read_step, json_schema_input_type=RecipeStep | PlanStepEntry)]
+
+
 class RecipeEntry(FileEntry):
     """Steps that realise a capability here."""
 
     name: Name
     capability: Annotated[Reference, note("Code or name of the capability that it realises."), RefersTo("capabilities")]
-    steps: tuple[RecipeStep, ...] | None = None
-    closing_steps: tuple[RecipeStep, ...] | None = None
+    steps: tuple[StepEntry, ...] | None = None
+    closing_steps: tuple[StepEntry, ...] | None = None
     watch: WatchedGates | None = None
     on_unknown_outcome: OnUnknownOutcome | None = None
     version: Version = None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.beamline import reading
-from baton.beamline.file import SECTIONS
+from baton.beamline.file import SECTIONS, RecipeEntry
 from baton.beamline.reading import BeamlineFileError, Source, plain_data, read_files, read_text
 from baton.beamline.schema import file_schema
 from baton.beamline.yaml_text import yaml_text
@@ -50,6 +50,15 @@ SCALARS = {
     "'5'": "5",
     "bl7:rot": "bl7:rot",
 }
+
+
+def test_a_bluesky_plan_may_be_written_short() -> None:
+    step = {"plan": "bl7/scan", "params": {"num": {"__binding__": "points"}}}
+    short = RecipeEntry.model_validate({"name": "scan", "capability": "Scan", "steps": [step]})
+    long = [{"kind": "action", "name": "plan:bl7/scan", "params": step["params"]}]
+    assert short == RecipeEntry.model_validate({"name": "scan", "capability": "Scan", "steps": long})
+    recipe = {"recipes": [{"name": "scan", "capability": "Scan", "steps": [step]}]}
+    jsonschema.validate(recipe, file_schema())
 
 
 @for_each(("text", "sentence"), FAULTS)

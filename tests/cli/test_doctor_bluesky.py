@@ -19,6 +19,7 @@ QUEUESERVER = PlanExecutorSettings(
     plans=("scan",),
     simulated=False,  # type: ignore[arg-type]
 )
+EARLIER = datetime.now(UTC) - timedelta(hours=1)
 SCAN = OfferedPlan(digest="0", touches=PlanTouches(writes={"motor": ()}))
 
 
@@ -35,12 +36,7 @@ def catalogue_row(**over: Any) -> PlanExecutorCatalogue:
         (None, True, False, "bl7 was never heard; see that it runs at its address, and that a worker runs."),
         (catalogue_row(), False, False, "s ago."),
         (catalogue_row(trouble="no answer"), True, False, "and then not any more: no answer; see that it runs."),
-        (
-            catalogue_row(heard_at=datetime.now(UTC) - timedelta(hours=1)),
-            True,
-            False,
-            "no worker asks it; see that it runs.",
-        ),
+        (catalogue_row(heard_at=EARLIER), True, False, "no worker asks it; see that it runs."),
         (catalogue_row(environment=None), False, True, "no environment is open."),
         (catalogue_row(plans={}), False, True, "it does not offer scan."),
         (catalogue_row(version="RE Manager v9"), False, True, "its release is not the tested RE Manager v0.0.25."),
