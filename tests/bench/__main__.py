@@ -1,7 +1,7 @@
 """`make bench`: rates and latencies of commands, queries, streams, MCP and projections, beside bare FastAPI in the same run.
 
-python -m tests.bench [--seconds 5] [--quick] [--only observations|conducts|followers|streams|console|queues|start|epics]
-    [--json bench-results.json]
+python -m tests.bench [--seconds 5] [--quick] [--json bench-results.json]
+    [--only observations|conducts|followers|streams|console|queues|start|epics|bluesky]
 """
 
 import argparse
@@ -38,6 +38,7 @@ from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, open_conduct_be
 from tests.bench.console import measure_console
 from tests.bench.console_record import Sizes, stock_record
 from tests.bench.control_systems import running_ioc
+from tests.bench.device_reads import measure_device_reads
 from tests.bench.observations import BATCH, open_observation_bench, start_runs
 from tests.bench.queues import (
     ENFORCING,
@@ -313,6 +314,10 @@ class Bench:
                     async with open_conduct_bench(self.url, port, engine.address, worker, **settings) as conducts:
                         self.figure(f"setpoint, {name}", await conducts.durable_step(count, signal), "ms")
 
+    async def only_bluesky(self) -> None:
+        console.rule("beside Bluesky: devices")
+        await measure_device_reads(self)
+
     async def only_queues(self) -> None:
         """Queues, proposals and permissions through a group, in a service that enforces policies."""
         few = 10 if self.quick else 1
@@ -483,6 +488,7 @@ def main() -> None:
     parts = {"observations": Bench.only_observations, "conducts": Bench.only_conducts}
     parts |= {"followers": Bench.only_followers, "streams": Bench.only_streams, "console": Bench.only_console}
     parts |= {"queues": Bench.only_queues, "start": Bench.only_start, "epics": Bench.only_epics}
+    parts |= {"bluesky": Bench.only_bluesky}
     parser.add_argument("--only", choices=list(parts), help="one part of it; the rest is left out")
     Sizes.add_options(parser)
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
