@@ -104,6 +104,7 @@ def device_lines(draft: DeviceDraft, models: Mapping[tuple[str, str], list[str]]
     yield f"{outer}- name: {scalar(draft.name)}  # {comment(draft.source)}"
     if draft.description and draft.description != draft.name:
         yield f"{inner}# {comment(draft.description)}"
+    yield from (f"{inner}# {comment(note)}" for note in draft.notes)
     if draft.model in models and draft.model is not None:
         yield f"{inner}model: {scalar('/'.join(draft.model))}"
     elif draft.family is not None:

@@ -51,7 +51,7 @@ class OphydDevices:
                 device.set_name(name)
             limit = min(timeout, CONNECT_SECONDS)
             async with asyncio.timeout(limit):
-                await device.connect(timeout=limit)
+                await device.connect(timeout=0.9 * limit)  # the library says better what is lost
         except (NotConnectedError, TimeoutError) as failure:
             raise control.ControlNotConnectedError(f"ophyd:{name} is not connected: {_one_line(failure)}.") from failure
         except control.ControlError:

@@ -24,6 +24,30 @@ def devices() -> dict[str, Callable[[], Any]]:
     }
 
 
+def curious() -> dict[str, Callable[[], Any]]:
+    """Return a device that cannot be made, and says what its process knows."""
+
+    def tell() -> Any:
+        raise RuntimeError(f"variables {' '.join(sorted(os.environ))}, home {os.environ['HOME']}")
+
+    print("the site's Python prints")
+    return {"curious": tell}
+
+
+def channels() -> dict[str, Callable[[], Any]]:
+    """Return what makes devices of Channel Access."""
+    from ophyd_async.core import Device
+    from ophyd_async.epics.core import epics_signal_r, epics_signal_rw
+
+    class Slit(Device):
+        def __init__(self) -> None:
+            self.gap = epics_signal_rw(float, "bl7:slit:gap")
+            self.width = epics_signal_r(float, "bl7:slit:width")
+            super().__init__()
+
+    return {"slit": Slit, "lost": lambda: epics_signal_rw(float, "bl7:absent", timeout=0.5)}
+
+
 def make_noted_signal(name: str, seconds: float = 0) -> SignalRW[float]:
     async def take(value: float) -> None:
         note(name, value)

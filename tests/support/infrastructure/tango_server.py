@@ -1,6 +1,6 @@
-"""A real Tango device server without a database, run as a process of its own: its attributes come, change and go as standard
-input says. Each line in is one command as JSON, each line out its answer. The server listens on loopback only.
+"""A real Tango device server, without a database unless TANGO_HOST names one, as a process of its own on loopback.
 
+Its attributes come, change and go as standard input says: each line in is one command as JSON, each line out its answer.
 An attribute is never removed, since the library now and then crashes behind that; one that is gone fails as if it were.
 """
 
@@ -189,7 +189,8 @@ def free_port() -> int:
 
 def main() -> None:
     port = int(os.environ.get("TANGO_SERVER_PORT") or free_port())
-    arguments = ["played", "test", "-nodb", "-dlist", DEVICE, "-ORBendPoint", f"giop:tcp:127.0.0.1:{port}"]
+    alone = [] if "TANGO_HOST" in os.environ else ["-nodb", "-dlist", DEVICE]
+    arguments = ["played", "test", *alone, "-ORBendPoint", f"giop:tcp:127.0.0.1:{port}"]
     reader = Reader()
     run(
         (PlayedDevice,),
