@@ -1,8 +1,22 @@
-"""The stable surface for a site's own package: everything that actions, control adapters, deciders and minters need.
-A package offers them by entry points, each under a name: `baton.actions`, `baton.control`, `baton.deciders` and
-`baton.minters` (see `docs/extending.md`). Names listed here keep their meaning within a major version, others need not."""
+"""The stable surface for a site's own package: everything that actions, control adapters, deciders, minters and executors of
+Bluesky plans need. A package offers them by entry points, each under a name: `baton.actions`, `baton.control`,
+`baton.deciders`, `baton.minters` and `baton.plan_executors` (see `docs/extending.md`). Names listed here keep their meaning
+within a major version, others need not."""
 
-from baton.application.conduct.actions import ActionBody, ActionRefusedError, InvalidActionParametersError, touches
+from baton.application.conduct.actions import (
+    ActionBody,
+    ActionCall,
+    ActionFailedError,
+    ActionHeld,
+    ActionOutcomeUnknown,
+    ActionRefusedError,
+    ActionResult,
+    FindableAction,
+    InvalidActionParametersError,
+    NotBegun,
+    Wish,
+    touches,
+)
 from baton.application.conduct.deciders import (
     DecideAccessDeniedError,
     DecideColdStartError,
@@ -10,6 +24,19 @@ from baton.application.conduct.deciders import (
     DecideEvidenceRejectedError,
     Decider,
     DecideTimeoutError,
+)
+from baton.application.conduct.plan_executors import (
+    ExecutorCatalogue,
+    PlanEnd,
+    PlanExecutor,
+    PlanExecutorBusyError,
+    PlanExecutorSilentError,
+    PlanExecutorUnavailableError,
+    PlanJob,
+    PlanOutcomeUnknown,
+    PlanPhase,
+    PlanRejectedError,
+    PlanState,
 )
 from baton.application.control import (
     READ_TIMEOUT,
@@ -53,13 +80,19 @@ from baton.domain.steering.steering import (
     SteeringSpace,
     SteeringVerdict,
 )
+from baton.domain.step.plan_steps import OfferedPlan
 from baton.domain.step.results import Measured
 
 __all__ = [
     "READ_TIMEOUT",  # seconds a control system has to connect and to give a value
     "WRITE_TIMEOUT",  # seconds a control system has to confirm a write, unless the writer says otherwise
     "ActionBody",  # the signature of an action: control, clock and parameters in, a JSON object out
+    "ActionCall",  # one call of an action that can be found again: key, parameters, port, clock, fence, token, wish
+    "ActionFailedError",  # raised by such an action whose work ended without success
+    "ActionHeld",  # raised by such an action that has paused, because a hold was wished for
+    "ActionOutcomeUnknown",  # raised by such an action where nobody can tell what became of its work
     "ActionRefusedError",  # raised by an action before its first write: nothing was begun
+    "ActionResult",  # the result of an action that can be found again: a JSON object, and what of it was measured
     "Citation",  # the metadata that a minter publishes of one identifier
     "CitedDate",  # a date in a citation
     "CitedDescription",  # a text in a citation
@@ -80,15 +113,29 @@ __all__ = [
     "DecideEvidenceRejectedError",  # raised where a decider cannot serve such a search
     "DecideTimeoutError",  # raised where a decider took too long
     "Decider",  # the port of a decider: advise_next, close
+    "ExecutorCatalogue",  # what an executor of Bluesky plans offers
     "ExternalIdMintError",  # raised by a minter whose registry issued nothing: a sentence, reason= and facts=
     "ExternalIdMintingNotConfiguredError",  # raised by a minter that is asked for what it does not issue
     "ExternalIdScheme",  # DOI or Handle
     "Fence",  # what `write` calls right before it sends; it raises where nothing may be sent any more
+    "FindableAction",  # the port of an action that can be found again: submit, find, collect, stop
     "InvalidActionParametersError",  # raised by an action that does not accept its parameters
     "MalformedControlAddressError",  # raised where a control system has no addresses of this form
     "Measured",  # one value in an observation
     "MintedIdentifier",  # an identifier that a minter issued
     "Minter",  # the port of a minter: schemes, mint, tombstone, aclose
+    "NotBegun",  # answered by `find` where it is certain that nothing was begun, and nothing will be
+    "OfferedPlan",  # one plan of an executor: digest, docstring, schema, what it touches
+    "PlanEnd",  # how a plan ended
+    "PlanExecutor",  # the port of an executor of Bluesky plans
+    "PlanExecutorBusyError",  # raised by an executor that does something else; nothing was begun
+    "PlanExecutorSilentError",  # raised by an executor without an answer
+    "PlanExecutorUnavailableError",  # raised by an executor that can do nothing now; nothing was begun
+    "PlanJob",  # one plan with its parameters, key and token
+    "PlanOutcomeUnknown",  # raised by an executor where nobody can tell whether a plan was begun
+    "PlanPhase",  # how far a plan is
+    "PlanRejectedError",  # raised by an executor that refuses a plan; nothing was begun
+    "PlanState",  # what an executor says of a plan
     "Quality",  # the control system's judgement of a value
     "Reading",  # one value of a signal, as plain JSON data
     "ReadingKind",  # scalar, array, image, choice or table
@@ -102,6 +149,7 @@ __all__ = [
     "SteeringSpace",  # the axes of a search
     "SteeringVerdict",  # measure or stop
     "Timekeeper",  # the clock of an action: now() and sleep(seconds)
+    "Wish",  # what the record asks of an action under way: continue, hold or stop
     "always_open",  # the fence of code that stops motion or restores a safe state
     "touches",  # declares which parameters of an action are addresses that it writes or reads
 ]

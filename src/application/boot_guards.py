@@ -1,5 +1,6 @@
 """Guards against settings that no process may start with, or that leave an agent idle; each says how to mend it."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from uuid import UUID
 
 from baton.application.identity import is_absolute_url, provider_objections
 from baton.application.language_models import OFFLINE, parse_model_name
+from baton.application.plan_settings import PlanExecutorKind, touches_objection
 from baton.application.settings import ComputeSubstrate, PidMinter, Settings, TraceExporter
 from baton.domain.access.actor import SEEDED_AGENT_IDS
 from baton.domain.kernel import NIL
@@ -21,7 +23,7 @@ OTLP_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
     """Return why a process with these settings must not start; `stdio` asks for the process that serves MCP over stdio."""
     guards = (
-        *(_access_guards, _plant_guards, _work_guards, _minter_guards),
+        *(_access_guards, _plant_guards, _work_guards, _plan_guards, _minter_guards),
         *(_catalogue_guards, _peer_guards, _model_guards, _engine_guards),
     )
     objections = [objection for guard in guards for objection in guard(settings)]
@@ -92,6 +94,25 @@ def _work_guards(settings: Settings) -> Iterator[str]:
     if modelling and not all(find_spec(library) for library in ("scipy", "sklearn")):
         offered = ", ".join(modelling)
         yield f"DECIDE_SUBSTRATES offers {offered}, whose libraries are not installed; install baton-facility[optimize]."
+
+
+def _plan_guards(settings: Settings) -> Iterator[str]:
+    for name in _repeated_texts(executor.name for executor in settings.plan_executors):
+        yield f"PLAN_EXECUTORS lists {name} more than once; give each executor a name of its own."
+    for executor in settings.plan_executors:
+        kind, where = executor.kind, f"PLAN_EXECUTORS has {executor.name} at an address"
+        if kind == PlanExecutorKind.IN_MEMORY and settings.production:
+            yield f"PLAN_EXECUTORS makes up what {executor.name} carries out, {_not_accepted(settings)}; remove it."
+        if kind == PlanExecutorKind.BLUEAPI and not is_absolute_url(executor.address, ("http", "https")):
+            yield f"{where} that is no URL; begin it with https://."
+        if kind == PlanExecutorKind.QUEUESERVER and not executor.address.startswith(("tcp://", "ipc://")):
+            yield f"{where} that 0MQ does not know; begin it with tcp://."
+        if kind == PlanExecutorKind.QUEUESERVER and not find_spec("zmq"):
+            yield f"PLAN_EXECUTORS has the queueserver {executor.name}, which needs 0MQ; install baton-facility[bluesky]."
+        if executor.credentials_env is not None and not os.environ.get(executor.credentials_env):
+            yield f"PLAN_EXECUTORS takes the credentials of {executor.name} from {executor.credentials_env}; set it."
+        if (objection := touches_objection(executor)) is not None:
+            yield objection
 
 
 def _minter_guards(settings: Settings) -> Iterator[str]:

@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from baton.application import plant
 from baton.application.identity import IdentityProvider, is_absolute_url
+from baton.application.plan_settings import PlanExecutorSettings, shown_executor
 from baton.domain.safety.clearance_template import SEEDED_TITLES
 from baton.domain.shared.citation import LandingKind, PublicPages
 from baton.domain.shared.units import UnitPolicy
@@ -217,6 +218,8 @@ class Settings(BaseSettings):
     """How long the directory of a job is kept once its conduct has ended; 0 keeps all for ever."""
     compute_environment: dict[str, str] = Field(default={}, repr=False)
     """What the programs of compute steps find in their environment besides, as a JSON object."""
+    plan_executors: tuple[PlanExecutorSettings, ...] = ()
+    """The executors of Bluesky plans, as a JSON list; each allows `plans` by their exact names, and none unless it says."""
     decide_substrates: tuple[OfferedDecider, ...] = ()
     """The deciders that requests may choose besides in_memory, grid_walk and caller, as a JSON list."""
     decide_model: str | None = None
@@ -421,6 +424,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
     for peer in shown["federation_peers"].values():
         peer["address"] = peer["address"] and _without_password(peer["address"])
         peer["token"] = peer["token"] and HIDDEN
+    shown["plan_executors"] = [shown_executor(executor) for executor in shown["plan_executors"]]
     shown["compute_environment"] = dict.fromkeys(settings.compute_environment, HIDDEN)
     return {name.upper(): value for name, value in shown.items()}
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -41,6 +41,7 @@ from baton.application.long_work import RecordedWork
 from baton.application.monitoring import plant_monitors
 from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals
 from baton.application.monitoring.observations import ControlObserver, permit_signals, supply_signals
+from baton.application.monitoring.plan_catalogues import PlanCatalogues
 from baton.application.ports import EngineUnavailableError, StoreUnavailableError
 from baton.application.settings import Settings
 from baton.application.telemetry import error_location
@@ -52,6 +53,7 @@ from baton.infrastructure.compute.job_runner import process_birth
 from baton.infrastructure.compute.local_process import AccountUnusableError, JobRetention, LocalProcesses, configured_compute
 from baton.infrastructure.control.routes import AdapterMissingError, open_control
 from baton.infrastructure.decide.configured import ConfiguredDeciders
+from baton.infrastructure.plans.configured import ConfiguredExecutor, configured_executors
 from baton.infrastructure.plugins import PluginUnusableError, installed_actions, load_named_plugins
 from baton.infrastructure.postgres.leadership import (
     MONITOR_LOCK,
@@ -62,6 +64,7 @@ from baton.infrastructure.postgres.leadership import (
     mark_settled,
 )
 from baton.infrastructure.postgres.ledger import PostgresLedger
+from baton.infrastructure.postgres.plan_catalogues import PostgresPlanCatalogues
 from baton.infrastructure.temporal.attributes import add_missing_attributes
 from baton.infrastructure.temporal.engine import TASK_QUEUE, connect, worker_deployment
 from baton.infrastructure.temporal.interceptors import CallerInterceptor
@@ -102,7 +105,8 @@ async def _run(settings: Settings) -> None:
     stop_on_signals(stopping.set)
     for sentence in idle_agents(settings):
         log.warning("agent_idle", reason=sentence)
-    actions, compute = installed_actions(), configured_compute(settings)
+    compute, executors = configured_compute(settings), configured_executors(settings.plan_executors)
+    actions = installed_actions().with_plans({name: plan for one in executors for name, plan in one.actions.items()})
     load_named_plugins(settings)
     async with (
         Runtime(settings) as runtime,
@@ -112,6 +116,7 @@ async def _run(settings: Settings) -> None:
         reconcile_in_background(runtime),
         react_in_background(runtime),
         remove_jobs_in_background(runtime, compute),
+        keep_catalogues_in_background(runtime, executors),
     ):
         client = await connect_when_ready(runtime, stopping)
         if client is None:
@@ -265,6 +270,19 @@ def remove_jobs_in_background(runtime: Runtime, compute: Compute) -> Running:
         return nullcontext()
     retention = JobRetention(compute, runtime.works.of(ProcedureConductWork), clock, timedelta(hours=hours))
     return runtime.supervisor.supervise("job retention", retention.run)
+
+
+@asynccontextmanager
+async def keep_catalogues_in_background(runtime: Runtime, executors: Sequence[ConfiguredExecutor]) -> AsyncIterator[None]:
+    """Keep what the executors of Bluesky plans offer while the block lasts, and let go of them behind it."""
+    known = {one.settings.name: one.executor for one in executors}
+    catalogues = PlanCatalogues(known, PostgresPlanCatalogues(runtime.store), clock)
+    try:
+        async with runtime.supervisor.supervise("plan catalogues", catalogues.run) if executors else nullcontext():
+            yield
+    finally:
+        for executor in known.values():
+            await executor.close()
 
 
 async def monitor(runtime: Runtime, control: Control, intervals: MonitorIntervals, leading: Leadership) -> None:

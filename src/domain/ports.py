@@ -20,6 +20,7 @@ from baton.domain.federation.credential import KeyPort
 from baton.domain.federation.published_artifact import ArtifactPort
 from baton.domain.shared.citation import IdentifierPort
 from baton.domain.shared.deployment import DeploymentPort
+from baton.domain.step.plan_steps import PlanStepPort
 from baton.domain.step.signal_units import UnitPort
 from baton.domain.trust.proposal import ProposalPort
 from baton.domain.views.event_log import EventPort
@@ -53,6 +54,8 @@ class Ports(Protocol):
     def conduct_times(self) -> ConductTimePort: ...
     @property
     def step_lists(self) -> StepListPort: ...
+    @property
+    def plan_steps(self) -> PlanStepPort: ...
     @property
     def works(self) -> WorkPort: ...
     @property

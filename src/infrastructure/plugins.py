@@ -1,4 +1,5 @@
-"""Plugins: the actions, control adapters, deciders and minters that installed site packages offer by entry points."""
+"""Plugins: the actions, control adapters, deciders, minters and executors of Bluesky plans that installed site packages
+offer by entry points."""
 
 import inspect
 import sys
@@ -8,9 +9,10 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from baton.application.conduct.actions import ActionBody, UnknownActionError, declared_signals
+from baton.application.conduct.actions import ActionBody, FindableAction, UnknownActionError, declared_signals
 from baton.application.conduct.deciders import Decider
 from baton.application.control import Control
+from baton.application.plan_settings import PlanExecutorKind
 from baton.application.plant import Substrate
 from baton.application.settings import PidMinter, Settings
 from baton.domain.shared.action_signals import ActionSignals
@@ -18,6 +20,7 @@ from baton.domain.steering.steering import DecideSubstrate
 from baton.infrastructure.actions.acquisition import BUILT_IN
 
 if TYPE_CHECKING:  # the ports load the whole domain, and every process looks for plugins before it does anything else
+    from baton.application.conduct.plan_executors import PlanExecutor
     from baton.application.ports import Minter
 
 T = TypeVar("T")
@@ -60,7 +63,7 @@ class PluginKind(Generic[T]):
             raise PluginUnusableError(detail) from error
         if self.members and not callable(found):
             raise PluginUnusableError(f"The {self.noun} {point.name} at {point.value} cannot be called.")
-        if not self.members and not inspect.iscoroutinefunction(found):
+        if not self.members and not inspect.iscoroutinefunction(found) and not isinstance(found, FindableAction):
             raise PluginUnusableError(f"The {self.noun} {point.name} at {point.value} is no async function.")
         return found  # type: ignore[no-any-return]
 
@@ -85,18 +88,26 @@ CONTROL = PluginKind[Control]("baton.control", "control adapter", frozenset(Subs
 DECIDERS = PluginKind[Decider]("baton.deciders", "decider", frozenset(DecideSubstrate), ("advise_next", "close"))
 REGISTRATION = ("schemes", "mint", "tombstone", "aclose")
 MINTERS: "PluginKind[Minter]" = PluginKind("baton.minters", "minter", frozenset(PidMinter), REGISTRATION)
-KINDS: tuple[PluginKind[Any], ...] = (ACTIONS, CONTROL, DECIDERS, MINTERS)
+CARRYING_OUT = ("catalogue", "prepare", "submit", "find", "state", "pause", "resume", "stop", "abort", "close")
+PLAN_EXECUTORS: "PluginKind[PlanExecutor]" = PluginKind(
+    "baton.plan_executors", "plan executor", frozenset(PlanExecutorKind), CARRYING_OUT
+)
+KINDS: tuple[PluginKind[Any], ...] = (ACTIONS, CONTROL, DECIDERS, MINTERS, PLAN_EXECUTORS)
 
 
 class ActionRegistry:
-    def __init__(self, bodies: Mapping[str, ActionBody]) -> None:
+    def __init__(self, bodies: Mapping[str, ActionBody | FindableAction]) -> None:
         self._bodies = bodies
+
+    def with_plans(self, plans: Mapping[str, FindableAction]) -> "ActionRegistry":
+        """Return these actions and the Bluesky plans of configured executors."""
+        return ActionRegistry({**self._bodies, **plans})
 
     @property
     def names(self) -> list[str]:
         return sorted(self._bodies)
 
-    def body_of(self, name: str) -> ActionBody:
+    def body_of(self, name: str) -> ActionBody | FindableAction:
         if name not in self._bodies:
             raise UnknownActionError(f"There is no action {name} here; there are {', '.join(self.names)}.")
         return self._bodies[name]
@@ -145,6 +156,7 @@ def _named_plugins(kind: PluginKind[object], settings: Settings) -> Iterator[tup
         CONTROL.group: ("CONTROL_ROUTES", [route.substrate for route in settings.control_routes]),
         DECIDERS.group: ("DECIDE_SUBSTRATES", settings.decide_substrates),
         MINTERS.group: ("PID_MINTER", [settings.pid_minter]),
+        PLAN_EXECUTORS.group: ("PLAN_EXECUTORS", [executor.kind for executor in settings.plan_executors]),
     }
     variable, names = named.get(kind.group, ("", ()))
     yield from ((variable, name) for name in dict.fromkeys(names) if name not in kind.built_in)

@@ -63,8 +63,17 @@ class MemoryLedger:
         others = [row for row in rows if row.conduct_id != place.conduct_id and row.payload["result"] != SKIPPED]
         at_step = [row for row in others if row.step_index == place.step_index and not row.closing]
         undone = {place_of(row) for row in at_step if row.mark == Mark.VERDICT and row.payload["result"] == "not_done"}
+        undone |= {place_of(row) for row in at_step if row.payload.get("begun") is False}
         at_step = [row for row in at_step if place_of(row) not in undone]
         return any(row.step_kind in (StepKind.ACTION, StepKind.COMPUTE) for row in at_step)
+
+    async def left_under_way(self, place: StepPlace) -> Mapping[str, Any] | None:
+        rows = [row for row in self._activities() if row.procedure_id == place.procedure_id and not row.closing]
+        others = [row for row in rows if row.conduct_id != place.conduct_id and row.step_index == place.step_index]
+        said = {place_of(row) for row in others if row.mark in (Mark.OUTCOME, Mark.VERDICT)}
+        begun = [row for row in others if row.mark == Mark.IN_FLIGHT and row.step_kind == StepKind.ACTION]
+        left = [row for row in begun if place_of(row) not in said]
+        return left[-1].payload if left else None
 
     async def count_takeover(self, conduct_id: UUID) -> None:
         opened = self._store.rows[OpenedConduct.relation, conduct_id]

@@ -6,11 +6,12 @@ import tomllib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
+from uuid import uuid4
 
 import pytest
 
-from baton.application.conduct.actions import InvalidActionParametersError, perform
+from baton.application.conduct.actions import ActionCall, FindableAction, InvalidActionParametersError, perform
 from baton.application.control import ControlNotConnectedError, ControlTimeoutError, ControlWriteRejectedError
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
@@ -28,7 +29,13 @@ from tests.support.workflows.conduct_stack import open_conduct_stack
 from tests.support.workflows.step_json import capture, setpoint, steered_value
 
 BLOCKS = code_of(Path("docs/extending.md"))
-MODULES = {"An action": "actions", "A control adapter": "control", "A decider": "deciders", "A minter": "minters"}
+MODULES = {
+    "An action": "actions",
+    "An action that can be found again": "kiln",
+    "A control adapter": "control",
+    "A decider": "deciders",
+    "A minter": "minters",
+}
 
 
 def test_every_block_is_run_below() -> None:
@@ -59,6 +66,33 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Mod
     sources = {name: BLOCKS[heading][0] for heading, name in MODULES.items()}
     install_site_package(tmp_path, monkeypatch, "bl7_baton", sources, groups)
     return {name: importlib.import_module(f"bl7_baton.{name}") for name in sources}
+
+
+async def test_the_findable_action_is_one(package: Mapping[str, ModuleType]) -> None:
+    class Kiln:
+        firings: ClassVar[dict[str, float]] = {}
+
+        def begin(self, key: str, temperature: float) -> str:
+            self.firings[key] = temperature
+            return key
+
+        def knows(self, key: str) -> bool:
+            return key in self.firings
+
+        def is_done(self, key: str) -> bool:
+            return True
+
+        def end(self, key: str) -> None:
+            del self.firings[key]
+
+    fire = package["kiln"].Fire(Kiln())
+    call = ActionCall(key=uuid4(), params={"temperature": 1200}, control=Simulator(), time=SimulatedTime())
+    assert isinstance(fire, FindableAction)
+    assert await fire.find(call) is None
+    job_id = await fire.submit(call)
+    assert (await fire.find(call), (await fire.collect(call, job_id)).data) == (job_id, {"fired": True})
+    await fire.stop(call, job_id)
+    assert not Kiln.firings
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ MODULE = re.compile(r"[\w/]+\.py\b")
 MODULES = {f"/{path.relative_to(ROOT)}" for room in ("src", "tests") for path in (ROOT / room).rglob("*.py")} | {
     "/worker.py"
 }
-EXAMPLES = {"src/domain/shift/shift.py", *(f"bl7_baton/{name}.py" for name in ("actions", "control", "deciders", "minters"))}
+OF_SITE = ("actions", "kiln", "control", "deciders", "minters")
+EXAMPLES = {"src/domain/shift/shift.py", *(f"bl7_baton/{name}.py" for name in OF_SITE)}
 """Modules that a page has its reader write."""
 
 

@@ -423,6 +423,30 @@ class TestOnce:
         conduct = await case.resume_conduct(earlier)
         assert await case.ledger.was_begun_before(conduct.at(5)) is begun
 
+    async def test_what_refused_to_begin_may_be_done(self, case: LedgerCase) -> None:
+        earlier = await case.open_conduct()
+        await case.begin_step(earlier.at(5), kind="action")
+        await case.ledger.settle(row(earlier.at(5), Mark.OUTCOME, kind="action", result="failed", begun=False))
+        conduct = await case.resume_conduct(earlier)
+        assert not await case.ledger.was_begun_before(conduct.at(5))
+        assert await case.ledger.left_under_way(conduct.at(5)) is None
+
+    async def test_what_an_earlier_conduct_left_without_an_outcome_is_found(self, case: LedgerCase) -> None:
+        earlier = await case.open_conduct()
+        await case.begin_step(earlier.at(5), kind="action")
+        assert await case.ledger.left_under_way(earlier.at(5)) is None, "it is this conduct's own"
+        conduct = await case.resume_conduct(earlier)
+        left = await case.ledger.left_under_way(conduct.at(5))
+        assert left is not None
+        assert (left["result"], await case.ledger.left_under_way(conduct.at(6))) == ("in_flight", None)
+
+    async def test_what_a_person_has_spoken_for_is_not_left(self, case: LedgerCase) -> None:
+        earlier = await case.open_conduct()
+        await case.begin_step(earlier.at(5), kind="action")
+        await case.ledger.settle(row(earlier.at(5), Mark.VERDICT, kind="action", result="not_done"))
+        conduct = await case.resume_conduct(earlier)
+        assert await case.ledger.left_under_way(conduct.at(5)) is None
+
 
 class TestRepeating:
     async def test_attempts_are_numbered(self, case: LedgerCase, conduct: LedgerConduct) -> None:

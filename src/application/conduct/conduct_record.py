@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -64,6 +64,7 @@ class StepPlan:
     caller: Caller  # the submitter, as whom every command of the conduct is authorized
     started_at: datetime
     options: ConductOptions
+    plan_digests: Mapping[str, str]  # what each Bluesky plan was when it was pinned, by the name of its action
 
     @property
     def holds_unknown(self) -> bool:
@@ -190,6 +191,7 @@ class StepPlans:
             caller=submitter(opened),
             started_at=opening.occurred_at,
             options=options_of(openings, version, pin),
+            plan_digests=pin.plan_digests,
         )
 
 

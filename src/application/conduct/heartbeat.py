@@ -168,6 +168,12 @@ class WriteFence:
         """Record that the database has received a heartbeat that was sent at this time."""
         self._confirmed_at = sent_at
 
+    def without_writes(self) -> "WriteFence":
+        """Return a fence with the same heartbeats, for what comes before or behind the step's own effect."""
+        other = WriteFence(self.clock)
+        other.confirm(self._confirmed_at)
+        return other
+
     def close(self) -> None:
         """Refuse every further write: the step is over, or must stop."""
         self._closed = True

@@ -204,7 +204,12 @@ class Ledger(Protocol):
         """Mark a step as begun unless something blocks it; both in one transaction."""
 
     async def was_begun_before(self, place: StepPlace) -> bool:
-        """Return whether an earlier conduct began this acquisition, and nobody has said that it was not done."""
+        """Return whether an earlier conduct began this acquisition, and nobody has said that it was not done: neither the
+        acquisition itself, which refused to begin, nor a person."""
+
+    async def left_under_way(self, place: StepPlace) -> Mapping[str, Any] | None:
+        """Return what the row of its beginning says of a step that an earlier conduct left without an outcome, such as one
+        that was held meanwhile; None where there is none, or a person has said what became of it."""
 
     async def count_takeover(self, conduct_id: UUID) -> None:
         """Count that work on a conduct is attempted again: its worker was lost, or failed."""

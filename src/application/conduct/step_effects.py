@@ -3,7 +3,7 @@
 import asyncio
 import math
 import re
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Generic, TypeVar, assert_never
 
-from baton.application.conduct.actions import Actions, perform
+from baton.application.conduct.actions import ActionCall, Actions, FindableAction, UnknownActionError, perform
 from baton.application.conduct.compute import Compute, ComputeError, JobSpec, provide_result, submission_key
 from baton.application.conduct.unit_edge import UnitEdge
 from baton.application.control import (
@@ -51,6 +51,11 @@ class EffectResult:
 
     says: Mapping[str, Any] = field(default_factory=dict)
     slot: str | None = None
+
+
+async def result_of(work: Awaitable[T]) -> T:
+    """Return the result of any awaitable, as a coroutine."""
+    return await work
 
 
 async def withdraw_nothing() -> None:
@@ -191,6 +196,23 @@ class StepEffects:
 
         says = {"name": step.name, "params": plain(params)}
         return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False, remains=remains)
+
+    def findable_action(self, step: RecipeStep) -> FindableAction | None:
+        """Return the action of a step where it can be found again; None for everything else."""
+        if not isinstance(step, steps.RecipeActionStep):
+            return None
+        try:
+            body = self.actions.body_of(step.name)
+        except UnknownActionError:
+            return None
+        return body if isinstance(body, FindableAction) else None
+
+    def action_call(self, step: steps.RecipeActionStep, place: StepPlace, fence: Fence) -> ActionCall:
+        """Return the call of an action that can be found again."""
+        control = FencedControl(self.control, fence, self.check_limits, self.stood_still)
+        key = submission_key(place.conduct_id, place.iteration_index, place.closing, place.step_index)
+        params = step.model_dump(mode="json")["params"]
+        return ActionCall(key=key, params=params, control=control, time=self.time, fence=fence)
 
     def check(self, step: steps.RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect[EffectResult]:
         """Read, follow the signal until it satisfies or the deadline comes, and judge the last reading."""

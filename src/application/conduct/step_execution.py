@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -15,11 +15,21 @@ from uuid import UUID
 import structlog
 
 from baton.application.conduct import heartbeat, ledger, step_effects
-from baton.application.conduct.actions import ActionRefusedError, ActionTimeoutError, UnknownActionError
+from baton.application.conduct.actions import (
+    ActionFailedError,
+    ActionHeld,
+    ActionOutcomeUnknown,
+    ActionRefusedError,
+    ActionTimeoutError,
+    NotBegun,
+    UnknownActionError,
+    Wish,
+)
 from baton.application.conduct.compute import Compute, ComputeError, ComputeOutcomeUnknown
 from baton.application.conduct.conduct_record import RecordWatch, StepPlan, StepPlans
 from baton.application.conduct.ledger import BeginRequest, BeginResult, Ledger, StoredRow
 from baton.application.conduct.step_effects import Effect, EffectResult, plain
+from baton.application.conduct.submissions import SubmittedAction, SubmittedProgram, SubmittedWork
 from baton.application.control import ControlError
 from baton.application.long_work import Pace, carries_out
 from baton.application.ports import Clock, StoreUnavailableError
@@ -28,7 +38,7 @@ from baton.domain.conduct import messages
 from baton.domain.conduct.messages import ConductVerdict, Mark, PlacedRequest, StepPlace, StepReport, target_of
 from baton.domain.conduct.signals import ConductSignals
 from baton.domain.procedure.activity_logbook import Activity, StepKind
-from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep, wait_seconds
+from baton.domain.recipe.steps import RecipeActionStep, RecipeComputeStep, RecipeStep, wait_seconds
 from baton.domain.steering.steering import Point
 from baton.domain.step.results import Artifact, PlacedStep
 from baton.domain.step.step_values import Memory, StepFault, deposit_of
@@ -41,13 +51,21 @@ LEDGER_POLL_SECONDS = 0.25  # the pause between two reads of the ledger while an
 ACTION_LOST = "The worker was lost while it did this; look at the equipment before doing it again."
 SUBMISSION_LOST = "The worker was lost while it submitted this, and no job is known of; it may have run."
 OUTCOME_UNKNOWN = {
-    StepKind.ACTION: ("ActionOutcomeUnknown", ACTION_LOST),
+    StepKind.ACTION: (ActionOutcomeUnknown.__name__, ACTION_LOST),
     StepKind.COMPUTE: (ComputeOutcomeUnknown.__name__, SUBMISSION_LOST),
 }  # the failure of a step that may have had its effect and is not begun again
 ABORTS = (ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED)
 CUT_OFF = "CancelledError"  # the error class of a step that was stopped from outside
 # the errors of the ports and of our own rules; any other is a fault of a program
-FORESEEN = (StepFault, ControlError, ComputeError, ActionRefusedError, ActionTimeoutError, UnknownActionError)
+FORESEEN = (
+    *(StepFault, ControlError, ComputeError, ActionRefusedError, ActionTimeoutError, UnknownActionError),
+    *(ActionFailedError, ActionOutcomeUnknown),
+)
+WISHES = {
+    ConductVerdict.HOLD: Wish.HOLD,
+    ConductVerdict.RUN_HELD: Wish.HOLD,
+    ConductVerdict.RUN_STOPPED: Wish.STOP,
+}  # what is wished of an action under way, by what the record says
 
 
 @dataclass(frozen=True)
@@ -99,18 +117,25 @@ class StepRunner:
 
     def describe(self, steps: Sequence[RecipeStep], index: int = 0) -> messages.NextStep | None:
         """Return label and timeouts of the step at an index, and the length of the stretch that begins there."""
-        return messages.describe_steps(steps, index, self.limits.action, self.limits.compute)
+        action = self.effects.findable_action(steps[index]) if index < len(steps) else None
+        own: float | None = getattr(action, "timeout_seconds", None)
+        return messages.describe_steps(steps, index, own or self.limits.action, self.limits.compute)
 
     @carries_out("do_step", Pace.BEATING)
     async def do(self, request: messages.StepRequest, attempt: heartbeat.Attempt) -> StepReport:
-        """Run one step of a pass at its point; a program is only submitted. Where there is no such step, do nothing."""
+        """Run one step of a pass at its point; a program, or an action that can be found again, is only submitted. Where
+        there is no such step, do nothing."""
         if (plan := await self._plan_of(request.place, attempt)) is None:
             return StepReport(verdict=ConductVerdict.GONE)
         if not plan.has(request.place):
             return out_of_turn(request.place)
         execution = StepExecution(self, plan, request, attempt)
-        work = execution.submit() if execution.kind is StepKind.COMPUTE else execution.run(request.deadline)
+        work = execution.submit() if self.is_submitted(plan.step(request.place)) else execution.run(request.deadline)
         return self._with_next(plan, request.place, await self._shield.run(work, attempt))
+
+    def is_submitted(self, step: RecipeStep) -> bool:
+        """Return whether a step begins work that another activity collects."""
+        return isinstance(step, RecipeComputeStep) or self.effects.findable_action(step) is not None
 
     async def _plan_of(self, place: StepPlace, attempt: heartbeat.Attempt) -> StepPlan | None:
         """Return the steps of a live conduct, and count an attempt that is not the first one."""
@@ -162,10 +187,10 @@ class StepRunner:
 
     @carries_out("collect_job", Pace.BEATING)
     async def collect(self, request: messages.JobRequest, attempt: heartbeat.Attempt) -> StepReport:
-        """Wait for a program that was submitted, and deposit its results."""
+        """Wait for a program or an action that was submitted, and deposit its results."""
         if (plan := await self._plan_of(request.place, attempt)) is None:
             return StepReport(verdict=ConductVerdict.GONE)
-        if not plan.has(request.place) or plan.step(request.place).kind != StepKind.COMPUTE.value:
+        if not plan.has(request.place) or not self.is_submitted(plan.step(request.place)):
             return out_of_turn(request.place)
         work = StepExecution(self, plan, request, attempt).collect(request.job_id)
         return self._with_next(plan, request.place, await self._shield.run(work, attempt))
@@ -219,6 +244,9 @@ class StepExecution:
         self._before = before
         self._signals = ConductSignals()
         self._was_begun_before = False  # by an earlier conduct, whose acquisition is not repeated
+        self._takes_over = False  # whether it continues what an earlier conduct left under way
+        self._found_id: str | None = None  # the id of that, where it was begun
+        self._wish = Wish.CONTINUE  # what the record asks of an action under way
         self.kind = StepKind(self._step.kind)
         self.unsettled: UnsettledOutcome | None = None
         self._began_at: float | None = None  # when the effect began, by the clock that silence is measured with
@@ -276,7 +304,7 @@ class StepExecution:
         """Ask the ledger to mark the step, unless the record says otherwise."""
         marker = self._row(Mark.IN_FLIGHT, attempt, {**effect.says, "result": "in_flight"}) if effect.marked else None
         pause = None if self._place.closing else self._runner.limits.restart + wait_seconds(self._step)
-        if self._plan.is_resumed and not self._place.closing and self.kind in OUTCOME_UNKNOWN:
+        if self._resumes and not self._takes_over and self.kind in OUTCOME_UNKNOWN:
             self._was_begun_before = await self._ledger.was_begun_before(self._place)
         return await self._ask(None if self._was_begun_before else marker, again=attempt > 1, longest_pause=pause)
 
@@ -298,6 +326,11 @@ class StepExecution:
             if not (result := await self._send(request)).moved:
                 return result
             watched = await self._runner.watch.read(plan)
+
+    @property
+    def _resumes(self) -> bool:
+        """Return whether an earlier conduct may have begun this step."""
+        return self._plan.is_resumed and not self._place.closing
 
     @property
     def _is_in_pass(self) -> bool:
@@ -372,15 +405,25 @@ class StepExecution:
             self.unsettled = UnsettledOutcome(row, self._store, leave, self._report)
             return self._report(row.payload)
 
-    async def _run_effect(self, effect: Effect[T], attempt: int, marker: UUID | None) -> T | StepReport:
+    async def _look(self, effect: Effect[T], attempt: int = 1) -> T | StepReport:
+        """Return the result of what comes before the effect of the step, or behind it, and leaves its fence as it is."""
+        return await self._run_effect(effect, attempt, None, self._fence.without_writes())
+
+    async def _run_effect(
+        self, effect: Effect[T], attempt: int, marker: UUID | None, fence: heartbeat.WriteFence | None = None
+    ) -> T | StepReport:
         """Return the result of the effect; where it fails or is stopped, store that and return the report."""
-        if self._began_at is None:
+        if self._began_at is None and fence is None:
             self._began_at = self._runner.silence_clock()
         try:
-            return await heartbeat.run_with_heartbeat(effect.body(), partial(self._beat, marker), self._fence)
+            return await heartbeat.run_with_heartbeat(effect.body(), partial(self._beat, marker), fence or self._fence)
         except heartbeat.StoppedByRecord as stopped:
             await self._cut_off(effect, attempt, marker)
             return StepReport(verdict=stopped.verdict)
+        except ActionHeld:
+            verdict = self._signals.verdict
+            assert verdict is not None, "the record has said that it is held"
+            return StepReport(verdict=verdict)
         except heartbeat.WaitSkipped as skipped:
             return self._report(await self._settle(effect, skipped, attempt))  # the ledger has its outcome already
         except asyncio.CancelledError:
@@ -396,36 +439,107 @@ class StepExecution:
         """Withdraw an effect that was stopped from outside, and store that as its outcome."""
         withdrawal = asyncio.ensure_future(effect.withdraw())
         await heartbeat.wait_for_end(withdrawal, partial(self._beat, marker))
-        withdrawal.result()
-        fault = StepFault(CUT_OFF, "The step was stopped because the conduct was aborted.")
+        fault: Exception = StepFault(CUT_OFF, "The step was stopped because the conduct was aborted.")
+        try:
+            withdrawal.result()
+        except ActionOutcomeUnknown as unknown:
+            fault = unknown
         await self._settle(effect, fault, attempt)
 
     async def submit(self) -> StepReport:
-        """Submit a program, once, and report its job."""
-        step, compute = self._step, self._runner.compute
-        assert isinstance(step, RecipeComputeStep), "only a program is submitted"
+        """Begin a program or an action that can be found again, once, and report its job."""
         try:
-            job = step_effects.job_of(step, self._place, await self._memory())
+            work = await self._submission()
         except StepFault as fault:
             failing = step_effects.failing_effect(fault, {})
             report = self._blocking_report(await self._try_begin(failing))
             return await self._run_and_settle(failing, 1) if report is None else await self._hold_run(report)
-        effect = step_effects.submission(compute, step, job, self._fence.check)
+        if isinstance(work, SubmittedAction) and self._resumes:
+            if isinstance(taken := await self._take_over(work), StepReport):
+                return taken
+            work = taken
+        if work.needs_token and not self._takes_over:
+            if isinstance(prepared := await self._prepare(work), StepReport):
+                return prepared
+            work = prepared
+        return await self._submit(work)
+
+    async def _submit(self, work: SubmittedWork) -> StepReport:
+        """Begin the work where the ledger has no row of it; find it where there is one."""
+        effect = work.submission()
         result = await self._begin(effect)
         if (report := self._blocking_report(result)) is not None:
             return await self._hold_run(report)
         if not result.marked:
-            if (job_id := await compute.find(job.submission_key)) is None:
-                return await self._settle_unknown(effect)
-            return StepReport(verdict=ConductVerdict.DONE, job_id=job_id)
-        with self._at_work(effect, result.attempt) as marker:
-            begun = await self._run_effect(effect, result.attempt, marker)
-            return begun if isinstance(begun, StepReport) else StepReport(verdict=ConductVerdict.DONE, job_id=begun)
+            marker = result.lone_marker
+            assert marker is not None, "nothing blocks the step, and it was begun before"
+            begun = work.as_begun(marker.payload)
+            if isinstance(found := await self._look(begun.search(), result.attempt), NotBegun):
+                work = begun.with_token(found.token)
+                effect = work.submission()
+                result = await self._try_begin(effect, attempt=marker.attempt + 1)
+                if not result.marked:
+                    return await self._settle_unknown(effect)
+            elif found is None:
+                return await self._settle_unknown(begun.submission())
+            else:
+                return found if isinstance(found, StepReport) else await self._resume(begun, found)
+        with self._at_work(effect, result.attempt) as row_id:
+            if self._found_id is not None:
+                return await self._resume(work, self._found_id)
+            job_id = await self._run_effect(effect, result.attempt, row_id)
+            return job_id if isinstance(job_id, StepReport) else StepReport(verdict=ConductVerdict.DONE, job_id=job_id)
+
+    async def _submission(self) -> SubmittedWork:
+        """Return what the step submits with everything resolved; raise StepFault where that fails."""
+        step, place, fence, effects = self._step, self._place, self._fence.check, self._runner.effects
+        if isinstance(step, RecipeComputeStep):
+            job = step_effects.job_of(step, place, await self._memory())
+            return SubmittedProgram(self._runner.compute, step, job, fence)
+        action = effects.findable_action(step)
+        assert isinstance(step, RecipeActionStep), "only programs and actions are submitted"
+        assert action is not None, "only an action that can be found again is submitted"
+        pinned = self._plan.plan_digests.get(step.name)
+        call = replace(effects.action_call(step, place, fence), wish=lambda: self._wish, pinned=pinned)
+        return SubmittedAction(action, step, call, effects.routes)
+
+    async def _prepare(self, work: SubmittedWork) -> SubmittedWork | StepReport:
+        """Return the work with the token that it is found by, which is made before anything may begin."""
+        result = await self._ask(None)
+        if (report := self._blocking_report(result)) is not None:
+            return await self._hold_run(report)
+        if result.lone_marker is not None:
+            return work  # the row of its beginning has the token
+        token = await self._look(work.preparation())
+        return token if isinstance(token, StepReport) else work.with_token(token)
+
+    async def _take_over(self, work: SubmittedWork) -> SubmittedWork | StepReport:
+        """Return the work as an earlier conduct has left it under way, where it is found; else as it is."""
+        if (marker := await self._ledger.left_under_way(self._place)) is None:
+            return work
+        begun = work.as_begun(marker)
+        await self._ask(None)  # which confirms that this worker is heard
+        match await self._look(begun.search()):
+            case StepReport() as report:
+                return report
+            case NotBegun(token):
+                self._takes_over = True
+                return begun.with_token(token)
+            case None:
+                return work
+            case found:
+                self._takes_over, self._found_id = True, found
+                return begun
+
+    async def _resume(self, work: SubmittedWork, job_id: str) -> StepReport:
+        """Report the job of work that was found, which continues where it was paused for a hold that is over."""
+        resumption = work.resumption(job_id) if self._verdict is None else None
+        if resumption is not None and isinstance(report := await self._look(resumption), StepReport):
+            return report
+        return StepReport(verdict=ConductVerdict.DONE, job_id=job_id)
 
     async def collect(self, job_id: str) -> StepReport:
         """Wait for a job and deposit its results; neither is done twice."""
-        step, compute = self._step, self._runner.compute
-        assert isinstance(step, RecipeComputeStep), "only a program is collected"
         result = await self._ask(None)
         if not result.live:
             return StepReport(verdict=ConductVerdict.GONE)
@@ -433,17 +547,21 @@ class StepExecution:
         if result.out_of_turn or not self._is_in_pass or (row is None and result.lone_marker is None):
             return out_of_turn(self._place)
         if row is None:
-            job = step_effects.job_of(step, self._place, await self._memory())
-            if await compute.find(job.submission_key) not in (None, job_id):
+            assert result.lone_marker is not None, "it was begun"
+            marker, work = result.lone_marker, await self._submission()
+            work = work.as_begun(marker.payload)
+            self._began_at = self._runner.silence_clock() - marker.age
+            if isinstance(work, SubmittedProgram) and await work.search().body() not in (None, job_id):
                 return out_of_turn(self._place)
-            effect = step_effects.collection(compute, step, job, job_id)
-            if (submitted := result.lone_marker) is not None:
-                self._began_at = self._runner.silence_clock() - submitted.age
+            effect = work.collection(job_id)
+            self._hear(self._signals)
             collected = await self._run_effect(effect, result.attempt, None)
             if isinstance(collected, StepReport):
                 return collected
             row = await self._settle(effect, collected, result.attempt)
-        return self._report(row) if row["result"] == "failed" else await self._deposit(step, row)
+        if row["result"] == "failed" or not isinstance(self._step, RecipeComputeStep):
+            return self._report(row)
+        return await self._deposit(self._step, row)
 
     async def _deposit(self, step: RecipeComputeStep, row: Mapping[str, object]) -> StepReport:
         """Store the results of a program for later steps."""
@@ -478,7 +596,14 @@ class StepExecution:
             at = self._place.model_dump(include=set(PlacedStep.model_fields))
             if PlacedStep(**at) in signals.skipped_waits:
                 raise heartbeat.WaitSkipped
+        self._hear(signals)
         return signals
+
+    def _hear(self, signals: ConductSignals) -> None:
+        """Keep what the record says for an action under way; only an abort concerns closing steps."""
+        if signals.live:
+            self._signals = signals
+            self._wish = Wish.CONTINUE if self._verdict is None else WISHES.get(self._verdict, Wish.CONTINUE)
 
     @contextmanager
     def _at_work(self, effect: Effect[Any], attempt: int) -> Iterator[UUID | None]:
@@ -537,7 +662,9 @@ class StepExecution:
         if self.kind is StepKind.SETPOINT:
             message = name_doubtful_attempts(message, attempt if "sent" in says else attempt - 1)
         detail = plain(message)[: messages.MAX_REASON_LENGTH]
-        failure = {"error_class": label, "message": detail, "target": target_of(self._step)}
+        failure: dict[str, Any] = {"error_class": label, "message": detail, "target": target_of(self._step)}
+        if isinstance(error, ActionRefusedError):
+            failure["begun"] = False
         if facts := getattr(error, "facts", None):
             failure["facts"] = plain(facts)
         return {**says, **more, **failure, "result": "failed"}

@@ -136,6 +136,7 @@ class RuntimeDeployment:
             clearance_four_eyes=settings.four_eyes,
             policies_enforced=settings.enforced,
             action_signals=runtime.action_signals,
+            plan_executors=settings.plan_executors,
             unowned_signals_allowed=settings.unowned_signals_allowed,
             monitored_enclosures=self._enclosures,
             monitored_supplies=self._supplies,
@@ -224,7 +225,7 @@ class Runtime:
         self.commands: Commands = Commands(store, self.authorizer, clock, new_id, self, stale)
         self.queries: Queries = Queries(store, self.authorizer, clock, new_id, self)
         self.feed = Feed(store, self.authorizer, self)
-        self.conduct_reader = self.files = PostgresConductReader(store)
+        self.conduct_reader = self.files = self.plan_steps = PostgresConductReader(store)
         self.stalls = PostgresConductProgress(store)
         self.people, self.spending = PostgresPeople(store), PostgresSpending(store)
         self.client = AgentClient(self.commands)

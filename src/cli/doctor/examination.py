@@ -19,7 +19,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from baton.application.boot_guards import boot_objections, bootstrap_objections, idle_agents
 from baton.application.settings import PidMinter, RecordedSettings, Settings, shown_settings
-from baton.cli.doctor import CheckResult, CheckStatus, database, engine, ok, warning, wrong
+from baton.cli.doctor import CheckResult, CheckStatus, bluesky, database, engine, ok, warning, wrong
 from baton.cli.messages import refuse
 from baton.cli.stack_note import read_note, stack_address
 from baton.cli.startup import one_line, settings_faults
@@ -163,6 +163,10 @@ class Doctor:
         connection = await self.database()
         return UNREADABLE if self.settings is None else await database.examine_catalogues(connection, self.settings)
 
+    async def check_bluesky(self) -> CheckResult:
+        connection = await self.database()
+        return UNREADABLE if self.settings is None else await bluesky.examine_bluesky(connection, self.settings)
+
     async def ask_database(self, examine: Callable[[Connection], Awaitable[CheckResult]]) -> CheckResult:
         return await examine(await self.database())
 
@@ -295,6 +299,7 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[CheckResult]]] = {
     "monitors": Doctor.check_monitors,
     "signals": lambda doctor: doctor.ask_database(database.examine_signals),
     "catalogues": Doctor.check_catalogues,
+    "bluesky": Doctor.check_bluesky,
     "minter": lambda doctor: doctor.ask_settings(examine_minter),
     "actuation": lambda doctor: doctor.ask_settings(examine_actuation),
     "policies": lambda doctor: doctor.ask_settings(examine_policies),

@@ -47,6 +47,7 @@ from baton.domain.start import procedure_start as start
 from baton.domain.start.procedure_start import ResumeProcedure, StartProcedure
 from baton.domain.start.registration import check_cap
 from baton.domain.steering.steering import SteeringSpace
+from baton.domain.step.plan_steps import PlanSteps, load_plan_steps, refuse_invalid_parameters, refuse_unknown_plans
 from baton.domain.step.results import ConductResult, PlacedStep, StepVerdict
 from baton.domain.step.signal_units import SignalUnits, load_units
 
@@ -77,6 +78,7 @@ class Opening(NamedTuple):
     rivals: Rivals
     cautions: tuple[AcknowledgedCaution, ...]
     units: SignalUnits
+    plans: PlanSteps
 
 
 def judged_assets(procedure: Procedure, signals: WrittenSignals) -> frozenset[UUID]:
@@ -179,7 +181,8 @@ def load_opening(procedure: Procedure, run: Run | None, call: Call, steps: Expan
     facts = yield from start.start_preconditions(procedure, run, call, judged, resuming=resuming)
     cautions = yield from start.acknowledged_cautions(procedure, run, facts)
     rivals = yield from every_rival_of(procedure, judged, call.now)
-    return Opening(facts, steps, signals, rivals, cautions, (yield from load_units(steps)))
+    units = yield from load_units(steps)
+    return Opening(facts, steps, signals, rivals, cautions, units, (yield from load_plan_steps(steps, call)))
 
 
 def open_conduct(
@@ -219,6 +222,8 @@ class Conduct(ChosenOptions, Command):
         space: SteeringSpace | None = None,
     ) -> Outcome:
         """Judge the signals that are written from a step on, pass the gates, and return what is written and answered."""
+        refuse_unknown_plans(facts.plans)
+        refuse_invalid_parameters(facts.plans)
         refuse_unowned(facts.signals)
         refuse_out_of_limits(facts.steps, facts.signals, facts.units, first_step=first_step, space=space)
         pass_gates(start.GATES, facts.preconditions)
@@ -251,6 +256,7 @@ class Conduct(ChosenOptions, Command):
             steps_hash=steps.steps_hash,
             convergence=loop,
             touched=facts.signals.touched,
+            plan_digests=facts.plans.digests,
             **dict(options),
         )
         started = procedures.ProcedureStarted(

@@ -16,7 +16,10 @@ from baton.domain.procedure.procedure import ConductCommand, HoldCause
 from baton.domain.step.results import Failure
 
 UNSETTLED = "The next step was begun by an earlier conduct and is not repeated; settle it by hand first."
-UNKNOWN_OUTCOMES = ("ActionOutcomeUnknown", "ComputeOutcomeUnknown")  # error classes of steps that may have had their effect
+UNKNOWN_OUTCOMES = ("ActionOutcomeUnknown", "ComputeOutcomeUnknown", "PlanOutcomeUnknown")
+"""The error classes of steps that may have had their effect."""
+NOT_BEGUN = ("PlanExecutorBusyError", "PlanExecutorUnavailableError")
+"""The error classes of steps that an executor did not take, so that nothing was begun."""
 
 
 class EndEffect(Enum):
@@ -92,7 +95,7 @@ def finish_after(verdict: ConductVerdict, failure: Failure | None, command_name:
     if failure.error_class in UNKNOWN_OUTCOMES:
         return Finish.UNKNOWN if holds_unknown else Finish.FAILED
     holds_faults = command_name == ConductCommand.CONDUCT_OR_HOLD and failure.message != UNEXPECTED_FAILURE
-    held = failure.source_kind in ("setpoint", "check") or failure.error_class == INTERRUPTED
+    held = failure.source_kind in ("setpoint", "check") or failure.error_class in (INTERRUPTED, *NOT_BEGUN)
     return Finish.FAULTED if holds_faults and held else Finish.FAILED
 
 

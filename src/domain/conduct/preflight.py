@@ -39,6 +39,7 @@ from baton.domain.procedure.touched import (
     refuse_out_of_limits,
     refuse_unowned,
     unowned_sentence,
+    written_values,
 )
 from baton.domain.recipe.conduct_options import ConductOptions
 from baton.domain.recipe.expansion import Expansion
@@ -52,6 +53,7 @@ from baton.domain.shared.refusals import Refusal
 from baton.domain.start import procedure_start as start
 from baton.domain.start.procedure_start import ResumeProcedure, StartProcedure
 from baton.domain.step.output_names import OverwrittenOutputs, overwritten_outputs
+from baton.domain.step.plan_steps import load_plan_steps, refuse_invalid_parameters, refuse_unknown_plans
 from baton.domain.step.signal_units import NO_UNITS, SignalUnits, UnknownUnits, load_units
 
 FIRST_CONDUCTS = ("conduct_procedure", "conduct_or_hold_procedure", "conduct_until_converged")
@@ -178,6 +180,8 @@ def ask_gates(
         loaded[asset_ids] = yield from report.ask_reads("targets_found", commands, loading, asset_ids)
     if run_missing is not None:
         report.skip(["targets_found"], both)
+    if steps is not None and signals is not None:
+        yield from ask_plans(report, call, conducts, steps, signals)
     units = yield from ask_signals(report, procedure, conducts, steps, signals)
     for asset_ids, commands in asking.items():
         if (facts := loaded.get(asset_ids)) is None:
@@ -194,6 +198,18 @@ def ask_gates(
 def judged_by_conduct(procedure: Procedure, signals: WrittenSignals | None) -> frozenset[UUID]:
     """Return the assets that a conduct is judged on; the targets alone, where what it writes is not known."""
     return procedure.target_asset_ids if signals is None else judged_assets(procedure, signals)
+
+
+def ask_plans(report: GateReport, call: Call, conducts: Commands, steps: Expansion, signals: WrittenSignals) -> Reads[None]:
+    """Ask the gates on the Bluesky plans of the steps, where there are any."""
+    plans = yield from load_plan_steps(steps, call)
+    if not plans.located:
+        return
+    report.ask("plans_known", conducts, lambda: refuse_unknown_plans(plans))
+    report.ask("plan_parameters_valid", conducts, lambda: refuse_invalid_parameters(plans))
+    if free := [step.name for _, step in plans.located if not any(written_values(step, signals.executors))]:
+        remark = f"What {', '.join(sorted(set(free)))} sets its devices to is not known here, and no limits are judged."
+        report.ask("limits_of_plan_not_known", conducts, lambda: None, (), remark)
 
 
 def ask_signals(

@@ -20,6 +20,7 @@ from baton.domain.recipe.conduct_options import ConductOptions
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.reads import Reads, ask, events_of, latest_events, record_of
+from baton.domain.step.plan_steps import plan_name, plan_timeout
 from baton.domain.step.results import ConductResult
 
 LOST_AFTER = timedelta(seconds=4)  # A worker with two heartbeats a second counts as lost after this silence.
@@ -174,7 +175,10 @@ def pending_since(
         return PendingRequestView(request=request, since=since)
     step = steps[index]
     deployment = yield from ask(DeploymentPort.deployment)
-    ahead = describe_step(step, deployment.action_timeout, deployment.compute_timeout)
+    longest = deployment.action_timeout
+    if (name := plan_name(step)) is not None:
+        longest = plan_timeout(deployment.plan_executors, name, longest)
+    ahead = describe_step(step, longest, deployment.compute_timeout)
     at = StepInProgress(step_index=index, closing=closing, kind=step.kind, label=ahead.label)
     heard = worker_contact(heartbeat_silence(progress, now)) is WorkerContact.HEARD
     end = progress.active_at + timedelta(seconds=ahead.timeout_seconds)

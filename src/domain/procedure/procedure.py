@@ -182,9 +182,9 @@ class Convergence(Value):
     max_consecutive_unconverged_iterations: int | None
 
 
-class ProcedureStepsResolved(Event, of=procedure, inert=True, version=4, upcasters={1: dict, 2: dict, 3: dict}):
+class ProcedureStepsResolved(Event, of=procedure, inert=True, version=5, upcasters={1: dict, 2: dict, 3: dict, 4: dict}):
     """The steps of a conduct were pinned: it walks these, whatever is versioned afterwards; since version 2 with options,
-    and since version 3 with units."""
+    since version 3 with units, and since version 5 with digests of Bluesky plans."""
 
     conduct_id: UUID
     conduct_mode: ConductMode
@@ -196,6 +196,7 @@ class ProcedureStepsResolved(Event, of=procedure, inert=True, version=4, upcaste
     touched: TouchedSignals | None = None  # Null in pins of version 1.
     watch: WatchedGates = frozenset()  # Pins of version 1 watched nothing.
     on_unknown_outcome: OnUnknownOutcome = OnUnknownOutcome.ABORT
+    plan_digests: dict[str, str] = {}  # What each Bluesky plan was when it was pinned, by the name of its action.
 
 
 class ProcedureSteeringDeclared(Event, of=procedure, inert=True, version=3, upcasters={1: dict, 2: dict}):

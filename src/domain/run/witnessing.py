@@ -31,7 +31,7 @@ from baton.domain.run.witness import (
     WitnessContact,
     WitnessedEnd,
 )
-from baton.domain.shared.reads import Reads, latest_events
+from baton.domain.shared.reads import Reads, latest_events, record_of
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Enlist, Put
@@ -45,9 +45,11 @@ class InvalidRunWitnessChangeError(Invalid, context="run"):
 
 
 class WitnessFacts(NamedTuple):
-    """What a word from a witness is judged by: the changes told before, the owners of the devices, the phases."""
+    """What a word from a witness is judged by: the changes told before, whether it is of a Bluesky plan that a step of the
+    run has carried out, the owners of the devices, the phases."""
 
     told: Sequence[RunWitnessChanged]
+    of_step: bool
     asset_ids: IdSet
     phases: Phases
 
@@ -80,15 +82,18 @@ class WitnessRunChange(JudgedVerb[Run, WitnessFacts]):
         told = yield from latest_events(run.id, RunWitnessChanged, count=MEMORY)
         owners = yield from owners_of([address_of(source) for source in self.sources])
         owned = frozenset(asset.id for assets in owners.values() for asset in assets)
-        return WitnessFacts(told, owned, (yield from load_end(run)) if self.change is WitnessChange.ENDED else ())
+        of_step = run.witness is None and (yield from record_of(WitnessContact, run_id=run.id)) is not None
+        return WitnessFacts(told, of_step, owned, (yield from load_end(run)) if self.change is WitnessChange.ENDED else ())
 
     def decide(self, run: Run, call: Call, facts: WitnessFacts) -> Outcome:
+        heard = Put(WitnessContact(run_id=run.id, heard_at=call.now, **dict(self.standing)))
+        if facts.of_step:
+            return [heard]  # the end of a plan ends the step, and nothing of the run
         if run.witness is None:
             raise self.cannot("not_witnessed", "The run is one of the service's own; only a witnessed one has changes told.")
         if run.witness.witnessed_by != call.principal_id:
             detail = "Another account witnesses this run; tell its changes with the token of that account."
             raise self.cannot("other_witness", detail, witnessed_by=str(run.witness.witnessed_by))
-        heard = Put(WitnessContact(run_id=run.id, heard_at=call.now, **dict(self.standing)))
         repeated = any((one.change, one.at) == (self.change, self.at) for one in facts.told)
         if run.status not in LIVE or self.change is WitnessChange.HEARD or repeated:
             return [heard]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from baton.domain.shared.action_signals import ActionSignals
@@ -60,6 +60,7 @@ class Deployment:
     peer_accounts: Mapping[UUID, str]  # The accounts of peers here, and the codes of their facilities.
     unit_policy: UnitPolicy  # What becomes of a value whose declared unit is not that of its signal.
     witnessed_runs_claim: bool  # Whether live runs elsewhere keep conducts from the assets of their devices.
+    plan_executors: tuple[Any, ...]  # Those of Bluesky plans, as `DeclaredPlanExecutor` of the steps.
     control_routes: tuple[DeclaredRoute, ...]  # What serves each signal; where writes are disabled, all are read-only.
 
 

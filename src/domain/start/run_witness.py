@@ -8,17 +8,19 @@ from pydantic import Field, JsonValue
 
 from baton.domain.access.actor import ActorKind
 from baton.domain.kernel import Call, JudgedCreation, Outcome
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.run.run import LIVE_RUNS, Parameters, RunWitnessed, run
 from baton.domain.run.witness import BLUESKY_RUNS, LATE, PAST_GATE, WitnessContact
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.gates import GateReport
-from baton.domain.shared.reads import Reads, holder_of
+from baton.domain.shared.reads import Reads, ask, find, holder_of
 from baton.domain.shared.refusals import ConcurrencyError, Invalid
 from baton.domain.shared.text import MayContainPersonalData, TextsMayContainPersonalData, Word
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Answer, Claim, Enlist, Put
 from baton.domain.start.run_start import GATES, InvalidRunParametersError, RunRequest, RunStart, load_start
+from baton.domain.step.plan_steps import PlanStepPort
 
 MAX_METADATA = 65_536  # Bytes of JSON.
 
@@ -39,6 +41,8 @@ class WitnessedStart(NamedTuple):
 
     recorded_id: UUID | None
     start: RunStart | None
+    procedure_id: UUID | None = None  # The procedure whose step it is.
+    of_step: bool = False  # Whether it is recorded by the run that this procedure is a phase of.
 
 
 @run.creation(
@@ -82,9 +86,13 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
             raise InvalidRunMetadataError(detail, facts={"bytes": size})
 
     def gather(self, call: Call) -> Reads[WitnessedStart]:
+        procedure = yield from self.load_procedure()
+        procedure_id = None if procedure is None else procedure.id
+        if procedure is not None and procedure.parent_run_id is not None:
+            return WitnessedStart(procedure.parent_run_id, None, procedure_id, of_step=True)
         recorded_id = yield from holder_of(BLUESKY_RUNS, self.document_uid)
         if recorded_id is not None:
-            return WitnessedStart(recorded_id, None)
+            return WitnessedStart(recorded_id, None, procedure_id)
         request = RunRequest(
             name=self.name,
             plan_id=self.plan_id,
@@ -92,11 +100,25 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
             override_parameters=self.parameters,
             external_refs=self.external_refs,
         )
-        return WitnessedStart(None, (yield from load_start(request, call)))
+        return WitnessedStart(None, (yield from load_start(request, call)), procedure_id)
+
+    def load_procedure(self) -> Reads[Procedure | None]:
+        """Return the procedure whose step has the Bluesky plan carried out, by the key or task in the start document."""
+        own, task_id = self.metadata.get("baton"), self.metadata.get("blueapi_task_id")
+        key = own.get("key") if isinstance(own, dict) else None
+        key, task_id = (text if isinstance(text, str) else None for text in (key, task_id))
+        if key is None and task_id is None:
+            return None
+        return (yield from find(Procedure, (yield from ask(PlanStepPort.plan_step_procedure, key, task_id))))
 
     def decide(self, call: Call, facts: WitnessedStart) -> Outcome:
         if facts.start is None:
-            return [witnessed_answer(facts.recorded_id)]
+            assert facts.recorded_id is not None, "it is recorded already"
+            answer = witnessed_answer(facts.recorded_id, facts.procedure_id)
+            heard = WitnessContact(
+                run_id=facts.recorded_id, heard_at=call.now, lag_seconds=0, refused=0, dropped=0, events={}
+            )
+            return [Put(heard), answer] if facts.of_step else [answer]
         start, id = facts.start, self.run_id
         report, late = GateReport(), call.now - self.began_at > LATE
         report.ask_all(GATES, ("start_run",), start)
@@ -125,12 +147,12 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
         live = [] if late else [Enlist(LIVE_RUNS, str(self.plan_id))]
         claim = Claim(BLUESKY_RUNS, self.document_uid, rival=ConcurrencyError("The run is recorded by another request."))
         past = [Enlist(PAST_GATE, "")] if not late and (report.refusals or self.override_reason) else []
-        return [witnessed, claim, Put(contact), *live, *past, witnessed_answer(id)]
+        return [witnessed, claim, Put(contact), *live, *past, witnessed_answer(id, facts.procedure_id)]
 
 
-def witnessed_answer(run_id: UUID | None) -> Answer:
-    """Return the answer that names a witnessed run."""
-    return Answer({"run_id": str(run_id), "procedure_id": None})
+def witnessed_answer(run_id: UUID, procedure_id: UUID | None) -> Answer:
+    """Return the answer that names the run that records the one elsewhere, and the procedure whose step it is."""
+    return Answer({"run_id": str(run_id), "procedure_id": None if procedure_id is None else str(procedure_id)})
 
 
 def accepted_parameters(start: RunStart, parameters: Parameters) -> tuple[Parameters, Parameters]:

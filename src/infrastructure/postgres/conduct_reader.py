@@ -137,6 +137,12 @@ SELECT count(*) FROM (
 COUNTED_OUTCOMES = 100  # the last outcomes of a kind of step on a target that its durations are taken from
 MAX_CACHED_OBJECTIVES = 1000  # conducts whose objective is cached
 
+PLAN_STEP = """(SELECT procedure_id FROM entries_procedure_activities
+WHERE mark = 'in_flight' AND payload ->> 'submission_key' = %(key)s LIMIT 1)
+UNION ALL (SELECT procedure_id FROM entries_procedure_activities
+WHERE mark = 'in_flight' AND payload #>> '{token,task_id}' = %(task)s LIMIT 1)
+LIMIT 1"""
+
 
 class PostgresConductReader:
     """Answers each read with one statement."""
@@ -201,6 +207,10 @@ class PostgresConductReader:
         async with self._store.connection() as connection:
             rows = await (await connection.execute(FILE_ROWS, {"procedure": procedure_id})).fetchall()
         return [FileRow(*row) for row in rows]
+
+    async def plan_step_procedure(self, submission_key: str | None, task_id: str | None) -> UUID | None:
+        row = await self._row(PLAN_STEP, {"key": submission_key, "task": task_id})
+        return None if row is None else UUID(str(row[0]))
 
     async def ledger_part(self, conduct_ids: Sequence[UUID], place: ListPlace) -> LedgerPart:
         span = {"first": place.first, "behind": place.first + place.limit}

@@ -88,11 +88,19 @@ BEGUN_BEFORE = f"""SELECT EXISTS (
     SELECT FROM {ENTRIES} begun WHERE procedure_id = %(procedure_id)s AND step_index = %(step_index)s AND NOT closing
     AND mark IS NOT NULL AND step_kind IN ('action', 'compute') AND conduct_id <> %(conduct_id)s
     AND payload ->> 'result' <> 'skipped' AND NOT EXISTS (
-        SELECT FROM {ENTRIES} verdict WHERE verdict.mark = 'verdict' AND verdict.payload ->> 'result' = 'not_done'
+        SELECT FROM {ENTRIES} verdict WHERE (verdict.mark = 'verdict' AND verdict.payload ->> 'result' = 'not_done'
+            OR verdict.mark = 'outcome' AND verdict.payload ->> 'begun' = 'false')
         AND (verdict.conduct_id, verdict.iteration_index, verdict.closing, verdict.step_index)
             = (begun.conduct_id, begun.iteration_index, begun.closing, begun.step_index)
     )
 )"""
+LEFT_UNDER_WAY = f"""SELECT payload FROM {ENTRIES} begun WHERE procedure_id = %(procedure_id)s
+AND step_index = %(step_index)s AND NOT closing AND mark = 'in_flight' AND step_kind = 'action'
+AND conduct_id <> %(conduct_id)s AND NOT EXISTS (
+    SELECT FROM {ENTRIES} said WHERE said.mark IN ('outcome', 'verdict')
+    AND (said.conduct_id, said.iteration_index, said.closing, said.step_index)
+        = (begun.conduct_id, begun.iteration_index, begun.closing, begun.step_index)
+) ORDER BY recorded_at DESC LIMIT 1"""
 STORED = f"SELECT payload {HERE} AND mark = %(mark)s"
 BEAT = f"""UPDATE conduct_progress SET heartbeat_at = clock_timestamp(),
     effect_beat_at = CASE WHEN effect_id = %(effect)s THEN clock_timestamp() ELSE effect_beat_at END
@@ -192,6 +200,10 @@ class PostgresLedger:
     async def was_begun_before(self, place: StepPlace) -> bool:
         ((begun,),) = await self._rows(BEGUN_BEFORE, place.model_dump())
         return bool(begun)
+
+    async def left_under_way(self, place: StepPlace) -> Mapping[str, Any] | None:
+        rows = await self._rows(LEFT_UNDER_WAY, place.model_dump())
+        return rows[0][0] if rows else None
 
     async def count_takeover(self, conduct_id: UUID) -> None:
         await self._rows(COUNT_TAKEOVER, {"conduct_id": conduct_id})

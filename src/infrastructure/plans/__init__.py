@@ -1,0 +1,1 @@
+"""Adapters of the executors of Bluesky plans."""
