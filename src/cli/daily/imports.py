@@ -11,6 +11,7 @@ from typer import Argument, Option, Typer
 from baton.cli.messages import REFUSED, refuse
 
 if TYPE_CHECKING:
+    from baton.application.plan_settings import PlanExecutorKind
     from baton.beamline.importers.drafts import DeviceDraft
     from baton.beamline.importers.touches import PlanDraft
 
@@ -136,6 +137,68 @@ def import_from_tango(
     write_review(drafts, root, facility, output)
 
 
+ExecutorName = Annotated[str, Option("--executor", help="Its name in PLAN_EXECUTORS, which steps will name.")]
+CredentialsVariable = Annotated[
+    str | None, Option("--credentials-env", help="The variable that holds the token of blueapi or the key of queueserver.")
+]
+
+
+@app.command("blueapi")
+def import_from_blueapi(
+    address: Annotated[str, Argument(help="Base address, such as http://bl7-blueapi:8000.")],
+    executor: ExecutorName = "blueapi",
+    credentials_env: CredentialsVariable = None,
+    root: RootName = "Beamline",
+    facility: FacilityCode = None,
+    output: OutputFile = None,
+    touches: TouchesFile = None,
+) -> None:
+    """Import the devices and the Bluesky plans of a blueapi."""
+    from baton.application.plan_settings import PlanExecutorKind
+
+    import_from_executor(PlanExecutorKind.BLUEAPI, address, executor, credentials_env, (root, facility, output, touches))
+
+
+@app.command("queueserver")
+def import_from_queueserver(
+    address: Annotated[str, Argument(help="Address of the control socket, such as tcp://bl7-qserver:60615.")],
+    executor: ExecutorName = "queueserver",
+    credentials_env: CredentialsVariable = None,
+    root: RootName = "Beamline",
+    facility: FacilityCode = None,
+    output: OutputFile = None,
+    touches: TouchesFile = None,
+) -> None:
+    """Import the devices and the Bluesky plans of a queueserver."""
+    from baton.application.plan_settings import PlanExecutorKind
+
+    import_from_executor(PlanExecutorKind.QUEUESERVER, address, executor, credentials_env, (root, facility, output, touches))
+
+
+def import_from_executor(
+    kind: "PlanExecutorKind",
+    address: str,
+    executor: str,
+    credentials_env: str | None,
+    written: tuple[str, str | None, Path | None, Path | None],
+) -> None:
+    """Ask an executor what it has, and write that for review."""
+    import asyncio
+
+    from baton.application.conduct.plan_executors import PlanExecutorSilentError
+    from baton.beamline.importers.plan_catalogue import ExecutorListing, device_drafts, plan_drafts, plan_sections
+    from baton.infrastructure.plans.listing import list_executor
+
+    root, facility, output, touches = written
+    try:
+        catalogue, devices = asyncio.run(list_executor(kind, address, credentials_env))
+    except (PlanExecutorSilentError, TypeError, AttributeError) as error:
+        refuse(f"{address} does not answer as a {kind.value}: {error}.", code=REFUSED)
+    listing = ExecutorListing(executor, catalogue.plans, devices)
+    write_review(device_drafts(listing), root, facility, output, list(plan_sections(listing)))
+    write_touches(touches, {name: (f"ophyd:{name}",) for name in devices}, plan_drafts(listing))
+
+
 def print_mapping(mapping: Mapping[str, str]) -> None:
     """Print which column was taken for which field, as a mapping that can be saved."""
     print("Columns were guessed; save these lines, mend them and give them with --mapping:", file=sys.stderr)
@@ -143,11 +206,13 @@ def print_mapping(mapping: Mapping[str, str]) -> None:
         print(f"{name}: {json.dumps(column, ensure_ascii=False)}", file=sys.stderr)
 
 
-def write_review(drafts: "Sequence[DeviceDraft]", root: str, facility: str | None, output: Path | None) -> None:
+def write_review(
+    drafts: "Sequence[DeviceDraft]", root: str, facility: str | None, output: Path | None, sections: Sequence[str] = ()
+) -> None:
     """Write or print the beamline file."""
     from baton.beamline.importers.review_file import review_text
 
-    text = review_text(drafts, root, facility)
+    text = review_text(drafts, root, facility, sections)
     if output is None:
         print(text, end="")
         return
