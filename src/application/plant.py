@@ -30,6 +30,8 @@ class Substrate(StrEnum):
     IN_MEMORY = "in_memory"
     EPICS_CA = "epics_ca"
     EPICS_PVA = "epics_pva"
+    OPHYD = "ophyd"
+    TANGO = "tango"
 
 
 class ControlRoute(BaseModel):

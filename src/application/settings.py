@@ -194,6 +194,8 @@ class Settings(BaseSettings):
     """The same where the service's own monitor watches, which confirms a permit every 3 s while it is connected."""
     control_routes: tuple[plant.ControlRoute, ...] = ()
     """Which control system serves which addresses, as a JSON list; without one, all signals are in memory."""
+    ophyd_devices: str = ""
+    """The devices behind routes of `ophyd`: `module:factory` of the site's Python, or a happi database (`.json`)."""
     control_writes_enabled: bool = True
     """Whether anything may be written to the control systems; `false` makes every route read-only."""
     conduct_restart_limit_seconds: Annotated[int, Field(ge=1)] = 300

@@ -39,6 +39,7 @@ from tests.bench.console import measure_console
 from tests.bench.console_record import Sizes, stock_record
 from tests.bench.control_systems import running_ioc
 from tests.bench.gate import measure_gate
+from tests.bench.device_reads import measure_device_reads
 from tests.bench.observations import BATCH, open_observation_bench, start_runs
 from tests.bench.queues import (
     ENFORCING,
@@ -314,6 +315,10 @@ class Bench:
                 with self.running_server("baton.cli", "api", TEMPORAL_ADDRESS=engine.address, **settings) as port:
                     async with open_conduct_bench(self.url, port, engine.address, worker, **settings) as conducts:
                         self.figure(f"setpoint, {name}", await conducts.durable_step(count, signal), "ms")
+
+    async def only_bluesky(self) -> None:
+        console.rule("beside Bluesky: devices")
+        await measure_device_reads(self)
 
     async def only_queues(self) -> None:
         """Queues, proposals and permissions through a group, in a service that enforces policies."""

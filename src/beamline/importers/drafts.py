@@ -64,6 +64,8 @@ class DeviceDraft:
     description: str = ""
     source: str = ""
     questions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What is known and has no place in a beamline file; it becomes comments."""
 
 
 def family_of_words(*texts: str) -> str | None:

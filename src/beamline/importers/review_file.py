@@ -21,8 +21,9 @@ class Branch:
     within: "defaultdict[str, Branch]" = field(default_factory=lambda: defaultdict(Branch))
 
 
-def review_text(drafts: Iterable[DeviceDraft], root: str, facility: str | None = None) -> str:
-    """Return a beamline file of these devices below one root, for a person to read before it is applied."""
+def review_text(drafts: Iterable[DeviceDraft], root: str, facility: str | None = None, sections: Iterable[str] = ()) -> str:
+    """Return a beamline file of these devices below one root and of further sections, for a person to read before it is
+    applied."""
     found = list(drafts)
     asked = sum(1 for draft in found if draft.questions)
     models = models_of(found)
@@ -35,8 +36,9 @@ def review_text(drafts: Iterable[DeviceDraft], root: str, facility: str | None =
         "assets:",
         f"{INDENT}- name: {scalar(root)}",
         f"{INDENT * 2}tier: Unit",
-        f"{INDENT * 2}children:",
+        *([f"{INDENT * 2}children:"] if found else []),
         *branch_lines(tree_of(found), models, 3),
+        *sections,
     ]
     return "\n".join(lines) + "\n"
 
@@ -104,6 +106,7 @@ def device_lines(draft: DeviceDraft, models: Mapping[tuple[str, str], list[str]]
     yield f"{outer}- name: {scalar(draft.name)}  # {comment(draft.source)}"
     if draft.description and draft.description != draft.name:
         yield f"{inner}# {comment(draft.description)}"
+    yield from (f"{inner}# {comment(note)}" for note in draft.notes)
     if draft.model in models and draft.model is not None:
         yield f"{inner}model: {scalar('/'.join(draft.model))}"
     elif draft.family is not None:

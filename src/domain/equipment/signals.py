@@ -32,11 +32,11 @@ def signal_identifiers(identifiers: Iterable[AlternateIdentifier]) -> list[str]:
 
 
 def owning_identifiers(address: str) -> tuple[str, ...]:
-    """Return every identifier that would own an address, longest first: the address itself, and each part of it up to a ':'
-    or '.', without that character or with it, since prefixes such as `BL:ROT:` are customary. An EPICS record stands for its
-    VAL field, so `BL:ROT` and `BL:ROT.VAL` are one signal and have the same owners."""
+    """Return every identifier that would own an address, longest first: the address itself, and each part of it up to a ':',
+    '.' or '/', without that character or with it, since prefixes such as `BL:ROT:` are customary. An EPICS record stands for
+    its VAL field, so `BL:ROT` and `BL:ROT.VAL` are one signal and have the same owners."""
     whole = value_field(address)
-    ends = [place for place, character in enumerate(whole) if character in ":."]
+    ends = [place for place, character in enumerate(whole) if character in ":./"]
     parts = {whole[:length] for place in ends for length in (place, place + 1)} - {""}
     return tuple(sorted({whole, *parts}, key=len, reverse=True))
 

@@ -11,7 +11,7 @@ from epicscorelibs.ca import cadef
 from baton.application.control import ControlLimits, Fence
 from baton.infrastructure.control import channel_access as ca
 from baton.infrastructure.control.channel_access import OnSample
-from baton.infrastructure.control.epics import sample_time
+from baton.infrastructure.control.signal_values import sample_time
 
 
 class AiocaClient:

@@ -14,7 +14,7 @@ from caproto.client.common import DeadCircuitError
 from baton.application.control import ControlLimits, Fence
 from baton.infrastructure.control import channel_access as ca
 from baton.infrastructure.control.channel_access import OnSample
-from baton.infrastructure.control.epics import EPICS_EPOCH, UNIX_EPOCH, sample_time
+from baton.infrastructure.control.signal_values import EPICS_EPOCH, UNIX_EPOCH, sample_time
 
 EPICS_TO_UNIX = int((EPICS_EPOCH - UNIX_EPOCH).total_seconds())  # seconds from 1970 to 1990, from which the protocol counts
 CANCEL_AGAIN_SECONDS = 0.1

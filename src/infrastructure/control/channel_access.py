@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Protocol
 from baton.application import control
 from baton.application.control import ControlError, ControlLimits, ControlNotConnectedError, Fence, Reading, ReadingKind
 from baton.application.dropping_queue import DroppingQueue
-from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality
+from baton.infrastructure.control.epics import alarm_text, check_name, quality
+from baton.infrastructure.control.signal_values import Element, ValueShape, coerce
 
 STRING, SHORT, FLOAT, ENUM, CHAR, LONG, DOUBLE = range(7)  # the protocol's numbers of its native types
 SHAPES = {

@@ -11,7 +11,8 @@ from p4p.client.asyncio import Cancelled, Context, Disconnected, RemoteError, Va
 from baton.application import control
 from baton.application.control import READ_TIMEOUT, ControlLimits, ControlValueCoercionError, Fence, Reading, ReadingKind
 from baton.application.dropping_queue import DroppingQueue
-from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality, sample_time
+from baton.infrastructure.control.epics import alarm_text, check_name, quality
+from baton.infrastructure.control.signal_values import Element, ValueShape, coerce, sample_time
 
 DENIED = re.compile(r"permi|denied|access|authori", re.IGNORECASE)  # the protocol has no code for it
 INTEGER_BOUNDS = {code: (-(2**bits), 2**bits - 1) for code, bits in {"b": 7, "h": 15, "i": 31, "l": 63}.items()}

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from baton.application import control as port
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class AdapterMissingError(Exception):
-    """A route names a control system whose library is not installed."""
+    """A route names a control system whose library is not installed, or whose devices are not named."""
 
 
 class RoutedControl:
@@ -90,6 +91,24 @@ def make_adapter(substrate: str, settings: Settings) -> Control:
                 missing = "CONTROL_ROUTES names epics_pva, which needs the library p4p; install the extra `epics`."
                 raise AdapterMissingError(missing) from error
             return PvAccess()
+        case Substrate.TANGO:
+            try:
+                from baton.infrastructure.control.tango import TangoControl
+            except ImportError as error:
+                missing = "CONTROL_ROUTES names tango, which needs the library pytango; install the extra `tango`."
+                raise AdapterMissingError(missing) from error
+            return TangoControl()
+        case Substrate.OPHYD:
+            try:
+                from baton.infrastructure.control.ophyd import OphydControl
+                from baton.infrastructure.control.ophyd_devices import load_devices
+            except ImportError as error:
+                missing = "CONTROL_ROUTES names ophyd, which needs the library ophyd-async; install the extra `ophyd`."
+                raise AdapterMissingError(missing) from error
+            if not (source := settings.ophyd_devices):
+                unnamed = "CONTROL_ROUTES names ophyd; say in OPHYD_DEVICES which devices: module:factory, or a happi file."
+                raise AdapterMissingError(unnamed)
+            return OphydControl(partial(load_devices, source))
         case name:
             return CONTROL.make(name)
 

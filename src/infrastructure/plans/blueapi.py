@@ -65,6 +65,12 @@ class Blueapi:
             devices=tuple(sorted(str(one.get("name")) for one in listed)),
         )
 
+    async def describe_devices(self) -> dict[str, tuple[str, ...]]:
+        """Return the protocols of each device; blueapi does not say its class."""
+        _, answer = await self._ask("GET", "/devices")
+        listed = answer.get("devices", ()) if isinstance(answer, Mapping) else ()
+        return {str(one["name"]): tuple(str(each["name"]) for each in one.get("protocols", ())) for one in listed}
+
     async def prepare(self, job: PlanJob) -> Token:
         _, environment = await self._ask("GET", "/environment")
         if (environment_id := _environment_id(environment)) is None:

@@ -41,6 +41,7 @@ ENDS = {
     "aborted": PlanEnd.ABORTED,
     "halted": PlanEnd.ABORTED,
 }
+PROTOCOLS = {"is_movable": "Movable", "is_readable": "Readable", "is_flyable": "Flyable"}  # in its lists of devices
 Answer = dict[str, Any]
 
 
@@ -68,6 +69,14 @@ class Queueserver:
             plans={str(name): offered_plan(_text(one), schema_of_queueserver(one), one) for name, one in plans.items()},
             devices=tuple(sorted(map(str, devices))),
         )
+
+    async def describe_devices(self) -> dict[str, tuple[str, ...]]:
+        """Return the protocols of each device, and behind them its class."""
+        listed = (await self._ask("devices_allowed", {"user_group": self._user_group})).get("devices_allowed") or {}
+        return {
+            str(name): (*(word for key, word in PROTOCOLS.items() if one.get(key)), str(one.get("classname") or "Device"))
+            for name, one in listed.items()
+        }
 
     async def prepare(self, job: PlanJob) -> Token:
         if not (await self._ask("status")).get("worker_environment_exists"):

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.application.control import ControlValueCoercionError, MalformedControlAddressError, Quality
-from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality, sample_time
+from baton.infrastructure.control.epics import alarm_text, check_name, quality
+from baton.infrastructure.control.signal_values import Element, ValueShape, coerce, sample_time
 from tests.support.tables import for_each
 
 SHORT = ValueShape(Element.WHOLE, bounds=(-(2**15), 2**15 - 1))

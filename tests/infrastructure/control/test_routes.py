@@ -89,7 +89,7 @@ async def test_closing_closes_every_control_system() -> None:
     control = RoutedControl([ControlRoute(prefix="", substrate=Substrate.IN_MEMORY)], plants)
     await control.close()
     await control.close()
-    assert [plant.closed for plant in plants.values()] == [2, 2, 2]
+    assert {plant.closed for plant in plants.values()} == {2}
 
 
 async def test_a_control_system_that_cannot_be_closed_leaves_no_other_open() -> None:
@@ -125,24 +125,42 @@ async def test_configured_routes_share_the_signals_in_memory() -> None:
     assert (await control.read("ring:current")).value == "101.5"
 
 
-@pytest.mark.parametrize("substrate", ["epics_ca", "epics_pva"])
+@pytest.mark.parametrize("substrate", ["epics_ca", "epics_pva", "tango", "ophyd"])
 async def test_control_systems_are_opened_only_where_a_route_names_them(substrate: str) -> None:
-    if substrate == "epics_pva":
-        pytest.importorskip("p4p", reason="p4p is not installed (extra `epics`)")
+    if library := {"epics_pva": "p4p", "tango": "tango", "ophyd": "ophyd_async"}.get(substrate):
+        pytest.importorskip(library, reason=f"{library} is not installed")
     routes = [{"prefix": "bl7:", "substrate": substrate}]
-    async with open_control(Settings(control_routes=routes)) as control:
+    devices = "tests.support.infrastructure.site_devices:devices"
+    async with open_control(Settings(control_routes=routes, ophyd_devices=devices)) as control:
         with pytest.raises(NoAdapterForAddressError):
             await control.read("ring:current")
         with pytest.raises(MalformedControlAddressError):
             await control.read("bl7: x")
 
 
-def test_a_control_system_whose_library_is_missing_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "baton.infrastructure.control.pv_access", raising=False)
-    for module in ("p4p", "p4p.client", "p4p.client.asyncio"):
+MISSING = {
+    "epics_pva": ("pv_access", ("p4p", "p4p.client", "p4p.client.asyncio"), "p4p; install the extra `epics`"),
+    "tango": ("tango", ("tango",), "pytango; install the extra `tango`"),
+    "ophyd": ("ophyd", ("ophyd_async", "ophyd_async.core"), "ophyd-async; install the extra `ophyd`"),
+}
+
+
+@pytest.mark.parametrize("substrate", MISSING)
+def test_a_control_system_whose_library_is_missing_is_refused_with_what_to_install(
+    substrate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter, modules, sentence = MISSING[substrate]
+    monkeypatch.delitem(sys.modules, f"baton.infrastructure.control.{adapter}", raising=False)
+    for module in modules:
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(AdapterMissingError, match="p4p; install the extra `epics`"):
-        configured_control(Settings(control_routes=[{"prefix": "", "substrate": "epics_pva"}]))
+    with pytest.raises(AdapterMissingError, match=sentence):
+        configured_control(Settings(control_routes=[{"prefix": "", "substrate": substrate}]))
+
+
+def test_ophyd_needs_to_know_which_devices() -> None:
+    pytest.importorskip("ophyd_async", reason="ophyd-async is not installed (extra `ophyd`)")
+    with pytest.raises(AdapterMissingError, match="OPHYD_DEVICES"):
+        configured_control(Settings(control_routes=[{"prefix": "", "substrate": "ophyd"}]))
 
 
 def test_without_the_compiled_library_channel_access_is_spoken_in_python(monkeypatch: pytest.MonkeyPatch) -> None:

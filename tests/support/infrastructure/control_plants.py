@@ -1,5 +1,6 @@
 """The other end of each adapter of the control port: what makes its signals come, change and go."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -8,7 +9,7 @@ from baton.application.plant import ControlRoute, SimulatedMotor, Substrate
 from baton.infrastructure.control.devices import Motor, PlainSignal
 from baton.infrastructure.control.routes import RoutedControl
 from baton.infrastructure.control.simulator import Simulator
-from tests.support.infrastructure.epics_servers import EpicsServer
+from tests.support.infrastructure.scripted_server import ScriptedServer
 
 PATIENT, IMPATIENT = 30.0, 0.3
 """Seconds to wait for an answer that comes, and for one that does not."""
@@ -46,6 +47,10 @@ class WiredPlant:
     """Whether a signal that says nothing is told from one that is not there."""
     counts: bool = True
     """Whether the plant knows how many follow a signal."""
+    signal: str = "bl7:shutter"
+    other_signal: str = "bl7:other"
+    too_high: str = "HIGH"
+    """What is said of a reading that is too high."""
 
 
 class SimulatedPlant(Simulator):
@@ -58,16 +63,17 @@ class SimulatedPlant(Simulator):
 
 
 class ServedPlant:
-    """The signals of an EPICS server."""
+    """The signals of a server, which has its own names for them."""
 
-    def __init__(self, server: EpicsServer) -> None:
+    def __init__(self, server: ScriptedServer, own_name: Callable[[str], str] = str) -> None:
         self._server = server
+        self._own_name = own_name
 
     def set_reading(self, address: str, reading: Reading) -> None:
         sampled_at = reading.sampled_at and reading.sampled_at.timestamp()
         self._server.tell(
             "set",
-            address=address,
+            address=self._own_name(address),
             value=reading.value,
             severity=SEVERITIES[reading.quality],
             status=reading.quality_detail,
@@ -75,19 +81,19 @@ class ServedPlant:
         )
 
     def offer(self, address: str, value: Any, labels: list[str] | None = None) -> None:
-        self._server.tell("set", address=address, value=value, labels=labels)
+        self._server.tell("set", address=self._own_name(address), value=value, labels=labels)
 
     def offer_limited(self, address: str, value: float, low: float, high: float) -> None:
-        self._server.tell("set", address=address, value=value, limits=[low, high])
+        self._server.tell("set", address=self._own_name(address), value=value, limits=[low, high])
 
     def simulate_connect(self, address: str) -> None:
-        self._server.tell("silent", address=address)
+        self._server.tell("silent", address=self._own_name(address))
 
     def simulate_disconnect(self, address: str) -> None:
-        self._server.tell("drop", address=address)
+        self._server.tell("drop", address=self._own_name(address))
 
     def subscriptions(self, address: str) -> int:
-        count: int = self._server.tell("subscriptions", address=address)
+        count: int = self._server.tell("subscriptions", address=self._own_name(address))
         return count
 
 

@@ -96,13 +96,13 @@ def stopped_at_the_end(server: PlanServer) -> Iterator[PlanServer]:
 
 
 @asynccontextmanager
-async def running_queueserver(directory: Path) -> AsyncIterator[PlanServer]:
+async def running_queueserver(directory: Path, plans: str | None = None) -> AsyncIterator[PlanServer]:
     """A queueserver with an open environment."""
     redis, control, info = free_port(), free_port(), free_port()
     startup = directory / "startup"
     startup.mkdir(parents=True)
     (startup / "00-plans.py").write_text(
-        f"{PLANS.read_text()}\nfrom bluesky import RunEngine\n\nRE = RunEngine({{}})\n".replace(
+        f"{plans or PLANS.read_text()}\nfrom bluesky import RunEngine\n\nRE = RunEngine({{}})\n".replace(
             '__all__ = ["counted"', '_all = ["counted"'
         )
     )
@@ -147,13 +147,13 @@ async def is_open(client: Queueserver) -> bool:
 
 
 @asynccontextmanager
-async def running_blueapi(directory: Path) -> AsyncIterator[PlanServer]:
+async def running_blueapi(directory: Path, plans: str | None = None, more_sources: str = "") -> AsyncIterator[PlanServer]:
     """A blueapi with its broker disabled."""
     port = free_port()
-    (directory / "scripted_plans.py").write_text(PLANS.read_text())
+    (directory / "scripted_plans.py").write_text(plans or PLANS.read_text())
     (directory / "config.yaml").write_text(
         f"""api: {{url: "http://127.0.0.1:{port}"}}
-env: {{sources: [{{kind: planFunctions, module: scripted_plans}}]}}
+env: {{sources: [{{kind: planFunctions, module: scripted_plans}}{more_sources}]}}
 stomp: {{enabled: false}}
 """
     )
