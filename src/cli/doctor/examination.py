@@ -19,7 +19,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from baton.application.boot_guards import boot_objections, bootstrap_objections, idle_agents
 from baton.application.settings import PidMinter, RecordedSettings, Settings, shown_settings
-from baton.cli.doctor import CheckResult, CheckStatus, bluesky, database, engine, ok, warning, wrong
+from baton.cli.doctor import CheckResult, CheckStatus, bluesky, control, database, engine, ok, warning, wrong
 from baton.cli.messages import refuse
 from baton.cli.stack_note import read_note, stack_address
 from baton.cli.startup import one_line, settings_faults
@@ -163,6 +163,10 @@ class Doctor:
         connection = await self.database()
         return UNREADABLE if self.settings is None else await database.examine_catalogues(connection, self.settings)
 
+    async def check_control(self) -> CheckResult:
+        connection = await self.database()
+        return UNREADABLE if self.settings is None else await control.examine_control(connection, self.settings)
+
     async def check_bluesky(self) -> CheckResult:
         connection = await self.database()
         return UNREADABLE if self.settings is None else await bluesky.examine_bluesky(connection, self.settings)
@@ -299,6 +303,7 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[CheckResult]]] = {
     "monitors": Doctor.check_monitors,
     "signals": lambda doctor: doctor.ask_database(database.examine_signals),
     "catalogues": Doctor.check_catalogues,
+    "control": Doctor.check_control,
     "bluesky": Doctor.check_bluesky,
     "minter": lambda doctor: doctor.ask_settings(examine_minter),
     "actuation": lambda doctor: doctor.ask_settings(examine_actuation),
