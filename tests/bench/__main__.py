@@ -38,8 +38,8 @@ from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, open_conduct_be
 from tests.bench.console import measure_console
 from tests.bench.console_record import Sizes, stock_record
 from tests.bench.control_systems import running_ioc
-from tests.bench.gate import measure_gate
 from tests.bench.device_reads import measure_device_reads
+from tests.bench.gate import measure_gate
 from tests.bench.observations import BATCH, open_observation_bench, start_runs
 from tests.bench.queues import (
     ENFORCING,
@@ -316,10 +316,6 @@ class Bench:
                     async with open_conduct_bench(self.url, port, engine.address, worker, **settings) as conducts:
                         self.figure(f"setpoint, {name}", await conducts.durable_step(count, signal), "ms")
 
-    async def only_bluesky(self) -> None:
-        console.rule("beside Bluesky: devices")
-        await measure_device_reads(self)
-
     async def only_queues(self) -> None:
         """Queues, proposals and permissions through a group, in a service that enforces policies."""
         few = 10 if self.quick else 1
@@ -391,6 +387,8 @@ class Bench:
         with self.running_server("baton.cli", "api") as port, self.running_process("projector"):
             await measure_witness(self, port)
             await measure_gate(self, port)
+        console.rule("beside Bluesky: devices")
+        await measure_device_reads(self)
 
     async def catch_up(self) -> None:
         """Wait until the projector has passed everything there is; what counts is from its first batch on."""
