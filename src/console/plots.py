@@ -16,6 +16,7 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 26
 MOST_POINTS = 800
 MOST_TICKS = 20
 TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
+MOMENT = 30.0  # seconds that are shown on both sides of a single time
 MARGIN = 0.06  # of the height, so that no line runs along the edge
 
 
@@ -86,7 +87,8 @@ def line_plot(
         return Markup('<p class="empty">Nothing was measured yet.</p>')
     xs = [x for one in drawn for x, _ in one.points]
     ys = [y for one in drawn for _, y in one.points] + list(band or ())
-    (left, right), (low, high) = span_of(min(xs), max(xs)), span_of(min(ys), max(ys), MARGIN)
+    left, right = span_of(min(xs), max(xs)) if zone is None or max(xs) > min(xs) else (xs[0] - MOMENT, xs[0] + MOMENT)
+    low, high = span_of(min(ys), max(ys), MARGIN)
 
     def place(x: float, y: float) -> tuple[float, float]:
         return round(LEFT + (x - left) / (right - left) * (width - LEFT - RIGHT), 1), round(
@@ -122,7 +124,7 @@ def line_plot(
         places = [place(*point) for point in thin(one.points)]
         path = "M" + " L".join(f"{x} {y}" for x, y in places)
         parts.append(f'<path class="line line-{number % 4}" d="{path}"/>')
-        if dots:
+        if dots or len(places) == 1:
             parts += [f'<circle class="dot dot-{number % 4}" cx="{x}" cy="{y}" r="3"/>' for x, y in places]
         if not latest:
             continue

@@ -149,6 +149,15 @@ async def test_gates_are_recorded_and_wait_for_a_note_of_a_person(scene: Scene) 
     assert await reasons_to_look() == []
 
 
+async def test_arguments_that_the_schema_does_not_name_close_no_gate(scene: Scene) -> None:
+    run_id = await scene.begin(parameters={"detectors": ["camera"], "num": 5, "energy": 30})
+    [began] = (await scene.operator.get(f"/runs/{run_id}/history")).json()["items"]
+    assert [gate["gate"] for gate in began["payload"]["gates"] if not gate["passed"]] == []
+    assert began["payload"]["override_parameters"] == {"energy": 30}
+    waiting = (await scene.operator.get("/waiting", kind="witnessed_past_gate")).json()["items"]
+    assert run_id not in [item["id"] for item in waiting]
+
+
 async def test_a_run_that_began_long_ago_says_nothing_of_gates_and_is_not_live(scene: Scene) -> None:
     run_id = await scene.begin(began_at=(datetime.now(UTC) - timedelta(hours=3)).isoformat(), holdable=True)
     [began] = (await scene.operator.get(f"/runs/{run_id}/history")).json()["items"]

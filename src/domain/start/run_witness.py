@@ -1,6 +1,7 @@
 """How a run that happens elsewhere is recorded: what a start is judged by is loaded and judged, and refuses nothing."""
 
 import json
+from dataclasses import replace
 from typing import Annotated, NamedTuple
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from pydantic import Field, JsonValue
 from baton.domain.access.actor import ActorKind
 from baton.domain.kernel import Call, JudgedCreation, Outcome
 from baton.domain.procedure.procedure import Procedure
+from baton.domain.recipe.method import Method
 from baton.domain.run.run import LIVE_RUNS, Parameters, RunWitnessed, run
 from baton.domain.run.witness import BLUESKY_RUNS, LATE, PAST_GATE, WitnessContact
 from baton.domain.shared.answer_form import AnswerForm
@@ -101,7 +103,10 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
             override_parameters=self.parameters,
             external_refs=self.external_refs,
         )
-        return WitnessedStart(None, (yield from load_start(request, call)), procedure_id)
+        start = yield from load_start(request, call)
+        known = known_parameters(start.method, self.parameters)
+        judged = replace(start, request=request.model_copy(update={"override_parameters": known}))
+        return WitnessedStart(None, judged, procedure_id)
 
     def load_procedure(self) -> Reads[Procedure | None]:
         """Return the procedure whose step has the Bluesky plan carried out, by the key or task in the start document."""
@@ -154,6 +159,12 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
 def witnessed_answer(run_id: UUID, procedure_id: UUID | None) -> Answer:
     """Return the answer that names the run that records the one elsewhere, and the procedure whose step it is."""
     return Answer({"run_id": str(run_id), "procedure_id": None if procedure_id is None else str(procedure_id)})
+
+
+def known_parameters(method: Method, parameters: Parameters) -> Parameters:
+    """Return those of these parameters that the method's schema names; gates do not judge other arguments."""
+    names = (method.parameters_schema or {}).get("properties", {})
+    return {name: value for name, value in parameters.items() if name in names}
 
 
 def accepted_parameters(start: RunStart, parameters: Parameters) -> tuple[Parameters, Parameters]:
