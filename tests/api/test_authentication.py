@@ -385,8 +385,9 @@ async def test_a_person_without_an_actor_is_somebody_all_the_same(guarded_servic
     me = (await guarded_service.me()).json()
     assert (me["principal_id"], me["kind"], me["name"]) == (MIRA, None, "not registered")
     beyond_reach = REGISTRY.command_names() - set(me["permitted_commands"])
-    for_others = {"ObserveEnclosureStatus", "ObserveSupplyStatus", "RecordAgentDecision", "RequestDecisionDebrief"}
-    assert beyond_reach == for_others, "what monitors and agents alone can call"
+    for_agents = {"RecordAgentDecision", "RequestDecisionDebrief"}
+    for_accounts = {"ObserveEnclosureStatus", "ObserveSupplyStatus", "WitnessRun", "WitnessRunChange"}
+    assert beyond_reach == for_agents | for_accounts, "what agents, monitors and witnesses alone can call"
 
 
 async def test_a_live_stream_ends_with_its_token(guarded_service: GuardedService) -> None:
