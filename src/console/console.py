@@ -64,6 +64,7 @@ class Console:
         for (method, path), handler in PAGES.handlers.items():
             routes += [(method, path, f"console{path}", self.guard(HandlerEndpoint(self.shell, handler)))]
         routes.sort(key=lambda route: [segment.startswith("{") for segment in route[1].split("/")])
+        routes.append(("GET", "/console/{address:path}", "console_nowhere", self.guard(answer_nowhere)))
         host = self.shell.parts.host
         limits = host.settings.max_request_body_size_bytes, host.service.stopping
         for method, path, name, endpoint in routes:
@@ -193,6 +194,11 @@ def receive_again(body: bytes) -> Receive:
 
 PERSONAL = ("said", "position")
 """What an address says to one person after a command; it is no part of the live page that all share."""
+
+
+async def answer_nowhere(request: Request, session: ConsoleSession) -> Response:
+    """Refuse an address that no page has."""
+    raise RouteNotFoundError("There is no page at this address; the menu has them all.")
 
 
 async def lead_to_console(request: Request, caller: Caller) -> Response:

@@ -533,6 +533,8 @@ async def test_the_console_is_added_when_it_is_first_asked_for_by_several_at_onc
         paths = ("/", "/console", "/console/nowhere", "/console")
         first = await asyncio.gather(*(api.request("GET", path) for path in paths))
         assert [answer.status_code for answer in first] == [303, 200, 404, 200]
+        assert "There is no page at this address" in first[2].text
+        assert first[2].headers["content-type"].startswith("text/html")
         assert (await api.request("GET", "/console")).status_code == 200
 
 

@@ -207,3 +207,10 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
         file.truncate(65 * 1024 * 1024)
     with pytest.raises(UnreadableSourceError, match=r"huge\.db has more than 64 MB; split it"):
         import_epics([path], [], {})
+
+
+def test_a_place_that_happi_has_not_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "happi.json"
+    path.write_text('{"m1": {"name": "m1", "functional_group": "N/A", "location_group": "Hutch B", "prefix": "BL7:M1"}}')
+    [draft] = import_happi(path)
+    assert draft.within == ("Hutch B",)

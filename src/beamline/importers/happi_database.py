@@ -46,6 +46,7 @@ def draft_of(key: str, entry: dict[str, object]) -> DeviceDraft:
 
 
 def text(entry: dict[str, object], name: str) -> str:
-    """Return a text of an entry, empty where it has none."""
+    """Return a text of an entry, empty where it has none; happi writes `N/A` for that."""
     value = entry.get(name)
-    return value.strip() if isinstance(value, str) else ""
+    said = value.strip() if isinstance(value, str) else ""
+    return "" if said == "N/A" else said
