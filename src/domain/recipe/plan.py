@@ -296,7 +296,8 @@ def check_binding(binding: Binding) -> None:
         raise PlanFamiliesNotSatisfiedError(detail, facts={"missing_family_ids": [str(id) for id in family_ids]})
     if affordances := [affordance.value for affordance in binding.missing_affordances]:
         lack = f"No asset of the plan is {', '.join(affordances)}, which {binding.capability.code} requires"
-        detail = f"{lack}; bind one that is, inspect_plan_binding names candidates."
+        remedy = "bind one that is (inspect_plan_binding), or add a family that is to one (define_family, add_asset_family)"
+        detail = f"{lack}; {remedy}."
         raise PlanAffordancesNotSatisfiedError(detail, facts={"missing_affordances": affordances})
 
 
