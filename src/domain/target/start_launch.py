@@ -11,7 +11,13 @@ from pydantic import Field, JsonValue, model_validator
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.conduct.arranged_conduct import COMMANDS, DEFAULT_ARRANGEMENT, Arrangement, ArrangementInput
-from baton.domain.conduct.conduct import ConductOrHoldProcedure, ConductProcedure, ConductUntilConverged, Wait
+from baton.domain.conduct.conduct import (
+    ConductOrHoldProcedure,
+    ConductProcedure,
+    ConductUntilConverged,
+    Wait,
+    refuse_rivals_of,
+)
 from baton.domain.conduct.run_conduct import MAX_PHASES, ConductRun
 from baton.domain.conduct.steered_conduct import ConductUntilAdvised
 from baton.domain.kernel import Call, IdSet, JudgedCreation, NeededPermissions, Outcome, Value
@@ -285,7 +291,8 @@ class StartLaunch(ChosenOptions, JudgedCreation[LaunchFacts]):
 
 
 def give_plan(target: ConductPlan, ids: LaunchIds, call: Call) -> Reads[tuple[LaunchBegun, list[Also]]]:
-    """Start the run, register its phases, and open its conduct; what an earlier release has begun of it is continued."""
+    """Start the run, register its phases, and open its conduct, unless the first phase finds an asset in use; what an
+    earlier release has begun of it is continued."""
     count, written = len(target.phases), list[Also]()
     run = yield from find(Run, ids.run_id)
     procedure_ids = ids.procedure_ids(count) if run is None else ids.former_procedure_ids(count)
@@ -300,6 +307,8 @@ def give_plan(target: ConductPlan, ids: LaunchIds, call: Call) -> Reads[tuple[La
         else:
             written.append((yield from join_launch(known[id], ids.id, call)))
     written.append((yield from give(target.conduct(procedure_ids), call, ids.conduct_id, on=ids.run_id)))
+    first, run = (yield from require(Procedure, procedure_ids[0])), (yield from require(Run, ids.run_id))
+    yield from refuse_rivals_of(first, run, call)
     return LaunchBegun(run_id=ids.run_id, procedure_ids=procedure_ids, conduct_id=ids.conduct_id), written
 
 
