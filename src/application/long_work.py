@@ -160,6 +160,10 @@ class AwaitedWork(RecordedWork):
         """Return the progress, where it is known."""
         return None
 
+    async def question(self, work_id: UUID) -> Mapping[str, Any] | None:
+        """Return the question that the work waits for an answer to; None where it asks none."""
+        return None
+
 
 class LookUpWork(RecordedWork):
     """Work that belongs to a stream, which is enlisted under a look-up kind for as long as it is unfinished."""

@@ -76,8 +76,7 @@ class Service:
             status = 200 if result.replayed and operation.target is not None else result.status
             wait = getattr(command, "wait", 0)
             if operation.opens_work and (wait or not operation.answers_at_once):
-                answer = getattr(work, link.answer)
-                return await self._await_answer(work, answer, result, status, wait, on_progress)
+                return await self._await_answer(work, link, result, status, wait, on_progress)
             await self._run_detached(self.start_work(work, work_id))
         return result
 
@@ -170,18 +169,21 @@ class Service:
     async def _await_answer(
         self,
         work: AwaitedWork,
-        answer: WorkAnswer,
+        link: WorkLink,
         result: CommandResult,
         status: int,
         wait: float,
         on_progress: ProgressListener | None,
     ) -> CommandResult:
         assert result.body is not None, "long work answers with its ids"
+        answer: WorkAnswer = getattr(work, link.answer)
         work_id, loop = UUID(result.body["work_id"]), asyncio.get_running_loop()
         deadline, pause, reported = loop.time() + wait, FIRST_POLL_SECONDS, None
         body = await answer(work_id)
         start = None if body is not None else await self._run_detached(self.start_work(work, work_id), wait)
         while body is None and (body := await answer(work_id)) is None:
+            if link.asks and (question := await work.question(work_id)) is not None:
+                return replace(result, status=202, body={**result.body, "waiting_question": question})
             if loop.time() >= deadline or self.stopping.is_set():
                 return replace(result, status=202)
             if on_progress is not None and (progress := await work.progress(work_id)) not in (None, reported):

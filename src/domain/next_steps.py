@@ -40,11 +40,13 @@ def steps_to_state(state: "State", wanted: Enum) -> tuple[NextCall, ...]:
     return _calls(_way(state.aggregate, state.aggregate.axis_value(state), [wanted]) or (), state)
 
 
-def steps_from_nothing(creation: "Operation", first: Enum, wanted: Enum) -> tuple[NextCall, ...]:
-    """Return the calls that make a thing and bring it from its first state to another one."""
+def steps_from_nothing(
+    creation: "Operation", first: Enum, wanted: Enum, known: Mapping[str, object]
+) -> tuple[NextCall, ...]:
+    """Return the calls that make a thing, of which this is known, and bring it from its first state to another one."""
     aggregate = creation.aggregate
     way = None if aggregate is None else _way(aggregate, first, [wanted])
-    return () if way is None else _calls([creation, *way], None)
+    return () if way is None else (next_call(creation, None, known), *_calls(way, None))
 
 
 def next_call(operation: "Operation", state: "State | None", known: Mapping[str, object]) -> NextCall:

@@ -34,10 +34,11 @@ class LateForm:
 
 
 class WorkLink:
-    """The long work that a command does something to: its kind, or one of several, and which answer of it is waited for."""
+    """The long work that a command does something to: its kind, or one of several, which answer of it is waited for, and
+    whether a question that it asks meanwhile ends the wait."""
 
-    def __init__(self, *kinds: str, answer: str = "answer") -> None:
-        self.kinds, self.answer = kinds, answer
+    def __init__(self, *kinds: str, answer: str = "answer", asks: bool = False) -> None:
+        self.kinds, self.answer, self.asks = kinds, answer, asks
 
 
 class OpenedWork(WorkLink):

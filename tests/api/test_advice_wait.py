@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from baton.application.plant import SimulatedMotor
 from baton.infrastructure.control.devices import Motor
 from tests.support.api.example_reads import cause
@@ -52,6 +54,31 @@ async def test_an_adviser_is_answered_with_the_next_evidence_and_then_with_the_e
     assert end["result"]["termination_reason"] == "It is sharp."
     late = await api.post(f"/procedures/{procedure_id}/steering/advise", stop)
     assert cause(late) == (409, "ProcedureCannotAdviseError", "completed")
+
+
+@pytest.mark.parametrize("surface", ["conduct", "launch"])
+async def test_a_caller_who_waits_is_answered_with_the_question_that_the_conduct_asks(
+    conduct_service: ConductService, surface: str
+) -> None:
+    api, stack = conduct_service.operator, conduct_service.stack
+    procedure_id = await stack.register_from_recipe(STEPS)
+    path, asked = f"/procedures/{procedure_id}/steering/conduct", {**SEARCH, "wait": 30}
+    if surface == "launch":
+        recipe_id = (await stack.procedure(procedure_id)).recipe_id
+        conduct = {"command": "conduct_until_advised", **SEARCH}
+        path, asked = "/launches", {"recipe_id": str(recipe_id), "conduct": conduct, "wait": 30}
+    answer = await api.post(path, asked)
+    assert answer.status_code == 202, answer.text
+    question = answer.json()["waiting_question"]
+    steering = f"/procedures/{question['procedure_id']}/steering"
+    shown = (await api.get(steering)).json()
+    assert (question["evidence"]["observations"], question["waiting"]) == (shown["evidence"]["observations"], True)
+    assert {name: question[name] for name in ("question", "deadline")} == {
+        name: shown[name] for name in ("question", "deadline")
+    }
+    named = {name: question[name] for name in ("iteration_index", "question")}
+    stop = await api.post(f"{steering}/advise", {**named, "advice": {"verdict": "Stop"}, "wait": 20})
+    assert stop.json()["ended"] is True, stop.text
 
 
 async def test_an_adviser_that_does_not_wait_long_enough_is_told_so(conduct_service: ConductService) -> None:

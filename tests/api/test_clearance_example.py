@@ -101,6 +101,10 @@ async def test_runs_start_under_a_form_only_while_it_is_in_force(api: Api) -> No
     assert uncovered["code"] == "RunRequiresActiveClearanceError"
     assert [step["operation"] for step in uncovered["next_steps"]] == ["register_clearance", *WAY]
     assert uncovered["next_steps"][1] == {"operation": WAY[0], "arguments": {}, "needed": ["clearance_id"]}
+    register = uncovered["next_steps"][0]
+    assert register["arguments"] == {"facility_code": "facility", "bindings": [{"kind": "Subject", "id": cell}]}
+    assert register["needed"] == ["template_id", "title"]
+    assert (await seeded_template(api)) in uncovered["facts"]["templates"]
 
     week = {"valid_from": now(days=-1), "valid_until": now(days=6), "declarations": []}
     bindings = [{"kind": "Subject", "id": cell}, {"kind": "Asset", "id": furnace}, PROPOSAL]

@@ -188,6 +188,18 @@ COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
 ]
 
 
+QUESTION = {"question": 3, "procedure_id": "p", "waiting": True}
+
+
+def test_work_that_waits_for_a_question_says_so_and_how_it_is_answered() -> None:
+    asked = "waits for advice on question 3 of procedure p, shown here with its evidence; advise_procedure answers it."
+    begun = {"procedure_id": "p", "conduct_id": "c", "work_id": "w", "waiting_question": QUESTION}
+    launched = {**begun, "launch_id": "l", "name": "Align", "run_id": None, "procedure_ids": ["p"]}
+    for name, answer in (("conduct_until_advised", begun), ("launch", launched)):
+        said = sentences.command_sentence(REGISTRY.operations[name], answer, sentences.ACCEPTED)
+        assert said.endswith(asked), said
+
+
 @for_each(("name", "answer", "sentence"), QUERIES)
 def test_what_was_read_is_said_in_a_sentence(name: str, answer: dict[str, Any], sentence: str) -> None:
     assert sentences.query_sentence(REGISTRY.operations[name], answer) == sentence

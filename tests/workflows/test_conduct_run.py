@@ -233,6 +233,18 @@ async def test_a_search_that_is_taken_up_waits_while_its_run_is_held(series: Sta
     assert stack.control.writes == [("a", 0.0), ("a", 0.5)]
 
 
+async def test_a_caller_who_waits_for_a_run_is_answered_with_the_question_of_its_phase(series: StartedRun) -> None:
+    stack = series.stack
+    id = await series.recipe_phase([setpoint("a", steered_value("focus")), capture("sharpness", "sharpness")])
+    asked = await series.conduct({"procedure_id": id, "conduct": {"command": "conduct_until_advised", **SEARCH}})
+    question = (asked.body or {})["waiting_question"]
+    shown = (await stack.ask(GetProcedureSteering(), id)).model_dump(mode="json")
+    assert (asked.status, question["waiting"], question["procedure_id"]) == (202, True, str(id))
+    assert (question["question"], question["conduct_id"]) == (shown["question"], shown["conduct_id"])
+    await advise(stack, id, verdict="Stop")
+    assert (await series.result())["succeeded"]
+
+
 async def test_a_phase_that_is_cancelled_goes_no_further_although_its_step_is_done_before_it_hears_of_it(
     series: StartedRun,
 ) -> None:

@@ -45,8 +45,11 @@ def command_sentence(operation: Operation, answer: Answer, status: int = DONE, *
     before = "This call was carried out before, and is answered again. " if replayed else ""
     if status == ACCEPTED and "would" in answer:
         return one_line(f"{before}{_proposed_sentence(operation, answer)}")
+    asked = _question_text(answer)
     if "launch_id" in answer and "conduct_id" in answer:
-        return one_line(f"{before}{_launched_sentence(answer)}")
+        return one_line(f"{before}{_launched_sentence(answer)}{asked}")
+    if asked:
+        return f"{before}{operation.name} has begun.{asked}"
     if status == ACCEPTED:
         work = answer.get("work_id")
         return f"{before}{operation.name} continues and is not done yet; get_work with work_id {work} tells how it stands."
@@ -56,6 +59,14 @@ def command_sentence(operation: Operation, answer: Answer, status: int = DONE, *
 def _not_enforced(answer: Answer) -> str:
     """Return the remark of an answer that rests on policies which nobody enforces; nothing where there is none."""
     return f" {answer['remark']}" if answer.get("enforced") is False else ""
+
+
+def _question_text(answer: Answer) -> str:
+    """Return which question work has come to wait for; nothing where it waits for none."""
+    if not (asked := answer.get("waiting_question")):
+        return ""
+    it = f"question {asked['question']} of procedure {asked['procedure_id']}"
+    return f" It waits for advice on {it}, shown here with its evidence; advise_procedure answers it."
 
 
 def _proposed_sentence(operation: Operation, answer: Answer) -> str:

@@ -22,9 +22,9 @@ from baton.domain.conduct.endings import EXPIRED, LOST, RecordConductEnd, lost_r
 from baton.domain.conduct.estimates import remaining_text
 from baton.domain.conduct.messages import ConductOrder, reason_of
 from baton.domain.conduct.progress import ConductPhase, OpenedConduct, OpenedRunConduct, RunWaitingFor
-from baton.domain.conduct.run_conduct import RecordRunConductEnd
+from baton.domain.conduct.run_conduct import RecordRunConductEnd, load_phase_question
 from baton.domain.conduct.run_messages import RunConductOrder
-from baton.domain.conduct.steered_conduct import load_followed
+from baton.domain.conduct.steered_conduct import SteeringView, load_followed, load_waiting_question
 from baton.domain.conduct.views import LOOPS, progress_text
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Command, Event, State
@@ -32,6 +32,7 @@ from baton.domain.procedure.procedure import MODES, Procedure, ProcedureConducte
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.recipe import Recipe
 from baton.domain.run.run import Run, RunConducted
+from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import Conflict, Unavailable
 from baton.domain.shared.text import shorten
 from baton.domain.step.results import CONDUCT_LOST
@@ -87,6 +88,10 @@ class ConductWork(AwaitedWork):
         """Return how far a conduct is, in words."""
 
     @abstractmethod
+    def _load_question(self, progress: Any) -> Reads[SteeringView | None]:
+        """Return what a conduct waits to be advised on."""
+
+    @abstractmethod
     def _end(self, opened: Any, *, expired: bool) -> Command:
         """Return the end of a conduct that no worker began in time, or of one that the engine lost, for a person to see."""
 
@@ -134,6 +139,15 @@ class ConductWork(AwaitedWork):
         """Return how far a live conduct is."""
         opened, progress = await self._load(work_id)
         return None if opened is None or progress is None else await self._describe(opened, progress)
+
+    async def question(self, work_id: UUID) -> Mapping[str, Any] | None:
+        """Return what a live conduct waits to be advised on, as it is shown."""
+        opened, progress = await self._load(work_id)
+        if opened is None or progress is None:
+            return None
+        reads = self._load_question(progress)
+        asked = await self.commands.read(reads, Caller.system(opened.correlation_id))
+        return None if asked is None else asked.model_dump(mode="json")
 
     async def live(self) -> Sequence[LiveConduct]:
         """Return every conduct that has not ended."""
@@ -224,6 +238,9 @@ class ProcedureConductWork(ConductWork):
         message = progress_text(opened, progress, measured, self.conduct_feed.clock())
         return WorkProgress(done, total, message if remaining is None else f"{message}, {remaining}")
 
+    def _load_question(self, progress: progress_rows.ConductProgress) -> Reads[SteeringView | None]:
+        return load_waiting_question(progress.procedure_id, self.commands.clock())
+
     def _end(self, opened: OpenedConduct, *, expired: bool) -> Command:
         failure = EXPIRED if expired else LOST
         result = lost_result(opened.procedure_id, opened.conduct_id, opened.command_name, failure)
@@ -252,6 +269,9 @@ class RunConductWork(ConductWork):
         waiting = "" if progress.waiting is None else f", {WAITING[RunWaitingFor(progress.waiting['for'])]}"
         place = f"phase {min(index + 1, opened.phase_count)} of {opened.phase_count}"
         return WorkProgress(index, opened.phase_count, f"{place}{waiting}")
+
+    def _load_question(self, progress: progress_rows.RunConductProgress) -> Reads[SteeringView | None]:
+        return load_phase_question(progress, self.commands.clock())
 
     def _end(self, opened: OpenedRunConduct, *, expired: bool) -> Command:
         return (RecordRunConductEnd.for_expired if expired else RecordRunConductEnd.for_lost)(opened.conduct_id)

@@ -1,7 +1,7 @@
 """How a conduct is opened: in one append to the record, which the engine follows.
 Everything that can refuse a conduct does so here, before anything is written; everything later is an outcome."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, NamedTuple
 from uuid import UUID
@@ -14,6 +14,7 @@ from baton.domain.conduct.ledger import LedgerPort
 from baton.domain.conduct.messages import SKIPPED, Mark, StepPlace, target_of
 from baton.domain.conduct.progress import LOST_CONDUCTS, ConductProgress, OpenedConduct, submission_fields
 from baton.domain.decision.decision import Decision
+from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
 from baton.domain.procedure import procedure as procedures
 from baton.domain.procedure.activity_logbook import Activity
@@ -57,7 +58,16 @@ Wait = Annotated[float, Field(strict=True, ge=0, le=60, description="Seconds to 
 Steps = Annotated[tuple[Any, ...], DocumentedForm(tuple[Step, ...]), Field(max_length=500)]
 Boundary = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
 SkipReason = Annotated[str, Text(500, start.InvalidProcedureReEstablishmentBoundaryError, "skip reason", personal=True)]
-Rivals = Mapping[UUID, Procedure | Run]  # What has judged assets to itself, by asset: live conducts, and witnessed runs.
+
+
+class Rival(NamedTuple):
+    """A live conduct or a run elsewhere, and the asset that it has to itself."""
+
+    asset: Asset
+    holder: Procedure | Run
+
+
+Rivals = Sequence[Rival]
 
 
 class ConductAccepted(AnswerForm):
@@ -94,10 +104,16 @@ def conducted_assets(asset_ids: frozenset[UUID]) -> Reads[dict[UUID, Procedure]]
     return {UUID(key): found[holder] for key, holder in holders.items() if holder in found}
 
 
-def rivals_of(procedure: Procedure, asset_ids: frozenset[UUID]) -> Reads[dict[UUID, Procedure]]:
-    """Return the other procedures whose live conducts have these assets, by asset."""
+def with_assets(holders: Mapping[UUID, Procedure | Run]) -> Reads[Rivals]:
+    """Return what has these assets to itself, in the order of the assets' ids."""
+    assets = yield from find_all(Asset, holders)
+    return [Rival(assets[id], holders[id]) for id in sorted(assets)]
+
+
+def rivals_of(procedure: Procedure, asset_ids: frozenset[UUID]) -> Reads[Rivals]:
+    """Return the other procedures whose live conducts have these assets."""
     found = yield from conducted_assets(asset_ids)
-    return {id: rival for id, rival in found.items() if rival.id != procedure.id}
+    return (yield from with_assets({id: rival for id, rival in found.items() if rival.id != procedure.id}))
 
 
 def witnessed_rivals(asset_ids: frozenset[UUID], now: datetime) -> Reads[dict[UUID, Run]]:
@@ -112,27 +128,46 @@ def witnessed_rivals(asset_ids: frozenset[UUID], now: datetime) -> Reads[dict[UU
     return {UUID(key): runs[id] for key, ids in users.items() for id in ids if id in runs}
 
 
-def every_rival_of(procedure: Procedure, asset_ids: frozenset[UUID], now: datetime) -> Reads[dict[UUID, Procedure | Run]]:
-    """Return whatever else has these assets to itself, by asset."""
-    witnessed = yield from witnessed_rivals(asset_ids, now)
-    return {**witnessed, **(yield from rivals_of(procedure, asset_ids))}
+def every_rival_of(procedure: Procedure, asset_ids: frozenset[UUID], now: datetime) -> Reads[Rivals]:
+    """Return whatever else has these assets to itself."""
+    witnessed = yield from with_assets((yield from witnessed_rivals(asset_ids, now)))
+    return [*(yield from rivals_of(procedure, asset_ids)), *witnessed]
 
 
 def refuse_rivals(rivals: Rivals) -> None:
     """Refuse a conduct on an asset that another one has to itself."""
-    for asset_id, rival in sorted(rivals.items()):
-        raise asset_in_use(asset_id, rival)
+    for rival in rivals:
+        raise asset_in_use(rival)
 
 
-def asset_in_use(asset_id: UUID, rival: Procedure | Run | None) -> Refusal:
+def refuse_rivals_of(procedure: Procedure, run: Run, call: Call) -> Reads[None]:
+    """Refuse a phase whose first conduct would find an asset that another one has to itself."""
+    steps = yield from pins.prepare_steps(procedure, (), run)
+    signals = yield from load_written_signals(steps.every_step)
+    refuse_rivals((yield from every_rival_of(procedure, judged_assets(procedure, signals), call.now)))
+
+
+def asset_in_use(rival: Rival) -> Refusal:
     """Return the refusal of a conduct whose asset another one has, or a run elsewhere."""
-    if isinstance(rival, Run):
-        detail = f"The run {rival.name} uses an asset in a RunEngine that this one is for or writes to; wait for its end."
-        facts = {"asset_id": asset_id, "run_id": rival.id}
-        return ConductProcedure.Cannot(detail, reason="asset_in_use", facts=facts, passing=True)
+    asset, holder = rival
+    if isinstance(holder, Run):
+        detail = f"The run {holder.name} uses {asset.name} in a RunEngine, which this conduct needs; wait for its end."
+        return in_use(asset.id, detail, run_id=holder.id)
+    detail = (
+        f"The conduct of {holder.name} has {asset.name} to itself, which this one needs; see get_procedure_conduct, wait "
+        "for its end, or use hold_procedure or abort_procedure."
+    )
+    return in_use(asset.id, detail, procedure_id=holder.id, conduct_id=holder.live_conduct_id)
+
+
+def claim_lost(asset_id: UUID) -> Refusal:
+    """Return the refusal of a conduct that another one has overtaken."""
     detail = "Another conduct has an asset to itself that this one is for or writes to; wait for it, or hold or abort it."
-    known = {} if rival is None else {"procedure_id": rival.id, "conduct_id": rival.live_conduct_id}
-    return ConductProcedure.Cannot(detail, reason="asset_in_use", facts={"asset_id": asset_id, **known}, passing=True)
+    return in_use(asset_id, detail)
+
+
+def in_use(asset_id: UUID, detail: str, **facts: object) -> Refusal:
+    return ConductProcedure.Cannot(detail, reason="asset_in_use", facts={"asset_id": asset_id, **facts}, passing=True)
 
 
 def refuse_live(procedure: Procedure) -> None:
@@ -198,7 +233,7 @@ def open_conduct(
     the counts are those of its steps and its closing steps."""
     refuse_rivals(rivals)
     _, logbook = open_logbook(procedure.activity_logbook_id, procedures.ProcedureActivitiesLogbookOpened, Activity, call)
-    claims = [Claim(CONDUCTED_ASSETS, str(id), rival=asset_in_use(id, None)) for id in sorted(asset_ids)]
+    claims = [Claim(CONDUCTED_ASSETS, str(id), rival=claim_lost(id)) for id in sorted(asset_ids)]
     ids: dict[str, Any] = {"procedure_id": procedure.id, "command_name": command_name}
     progress = ConductProgress(**ids, conduct_id=call.new_id, started_at=call.now, active_at=call.now)
     opened = OpenedConduct(**ids, step_count=counts[0], closing_count=counts[1], **submission_fields(call))

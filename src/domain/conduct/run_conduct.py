@@ -28,6 +28,7 @@ from baton.domain.conduct.estimates import (
 from baton.domain.conduct.messages import lifecycle_failure
 from baton.domain.conduct.pins import UNPINNABLE, literal_steps
 from baton.domain.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait
+from baton.domain.conduct.steered_conduct import SteeringView, WaitingQuestion, load_waiting_question
 from baton.domain.conduct.views import PendingRequestView, pending_since, pending_view
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, omittable
 from baton.domain.procedure import procedure as procedures
@@ -46,7 +47,7 @@ from baton.domain.run.run import (
     run,
 )
 from baton.domain.shared.answer_form import AnswerForm
-from baton.domain.shared.reads import Reads, ask, events_of, find_all, latest_events, record_of, require_all
+from baton.domain.shared.reads import Reads, ask, events_of, find_all, latest_events, record_of, require, require_all
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, Unprocessable
 from baton.domain.shared.writes import Answer, Put
 from baton.domain.start.procedure_start import GATE_REFUSALS, RUN_ISSUED, needed_grants, refuse_missing_grants
@@ -74,6 +75,7 @@ class RunConductAccepted(AnswerForm):
     run_id: UUID
     conduct_id: UUID
     work_id: UUID
+    waiting_question: WaitingQuestion = None
 
 
 def load_opening(run: Run, conduct_id: UUID) -> Reads[RunConductStarted]:
@@ -129,7 +131,7 @@ def unfit(reason: str, phase: Procedure, refusal: Refusal) -> RunPhaseMismatchEr
     status=200,
     returns=RunConductResult,
     accepted=RunConductAccepted,
-    work=OpenedWork("conduct-run"),
+    work=OpenedWork("conduct-run", asks=True),
     attempts=3,
 )
 class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):
@@ -191,7 +193,9 @@ class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):
 
     def decide(self, run: Run, call: Call, repeated: UUID | None) -> Outcome:
         conduct_id = repeated or call.new_id
-        ids = RunConductAccepted(run_id=run.id, conduct_id=conduct_id, work_id=conduct_id).model_dump(mode="json")
+        ids = RunConductAccepted(run_id=run.id, conduct_id=conduct_id, work_id=conduct_id).model_dump(
+            mode="json", exclude_none=True
+        )
         if repeated is not None:
             return [Answer(ids, replayed=True)]
         listed = self.listed_phases()
@@ -372,6 +376,14 @@ def pending_in(run: Run, phase: Procedure, now: datetime) -> Reads[PendingReques
         return None
     (held,) = yield from latest_events(run.id, RunHeld, count=1)
     return (yield from pending_since(held.occurred_at, procedures.PendingRequest.HOLD, phase, progress, now))
+
+
+def load_phase_question(progress: RunConductProgress, now: datetime) -> Reads[SteeringView | None]:
+    """Return what the current phase of a live conduct waits to be advised on; None where it asks nothing."""
+    if progress.phase_index is None:
+        return None
+    opening = yield from load_opening((yield from require(Run, progress.run_id)), progress.conduct_id)
+    return (yield from load_waiting_question(opening.phases[progress.phase_index].procedure_id, now))
 
 
 @run.query(get="/{run_id}/conduct", returns=RunConductView)

@@ -7,7 +7,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.conduct.conduct import CONDUCT, Conduct, Opening, Wait, load_first_opening, load_resumption
+from baton.domain.conduct.conduct import (
+    CONDUCT,
+    Conduct,
+    ConductAccepted,
+    Opening,
+    Wait,
+    load_first_opening,
+    load_resumption,
+)
 from baton.domain.conduct.progress import ConductProgress, WaitingFor
 from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Call, Event, JudgedVerb, Outcome, Query
@@ -35,6 +43,37 @@ class ProcedureSteeringMismatchError(Unprocessable, context="operation"):
 
 class ProcedureSteeringDesignMismatchError(Unprocessable, context="operation"):
     """A search that continues keeps what it is for and where it looks."""
+
+
+class SteeringView(AnswerForm):
+    """Whether a conduct waits for advice and, if so, everything needed to give it."""
+
+    procedure_id: UUID
+    waiting: bool
+    """Whether the conduct waits for advice."""
+    question: Annotated[
+        int | None, Field(description="The number of the question; advice that names it is never taken for another one.")
+    ] = None
+    conduct_id: UUID | None = None
+    iteration_index: int | None = None
+    evidence: SteeringEvidence | None = None
+    deadline: datetime | None = None
+    """Until when advice is waited for."""
+
+
+WaitingQuestion = Annotated[
+    SteeringView | None,
+    Field(description="The question that the conduct has come to wait for; advise_procedure answers it."),
+]
+
+
+class SteeredConductAccepted(ConductAccepted):
+    """A steered conduct under way, with the question that it waits for where it has asked one within `wait`."""
+
+    waiting_question: WaitingQuestion = None
+
+
+STEERED = {**CONDUCT, "accepted": SteeredConductAccepted, "work": OpenedWork("conduct", asks=True)}
 
 
 class SteeredConduct(Conduct):
@@ -89,7 +128,7 @@ def mismatch(detail: str, reason: str, names: list[str]) -> ProcedureSteeringMis
     return ProcedureSteeringMismatchError(detail, reason=reason, facts={"names": names})
 
 
-@procedure.command(post="/{procedure_id}/steering/conduct", **CONDUCT)
+@procedure.command(post="/{procedure_id}/steering/conduct", **STEERED)
 class ConductUntilAdvised(SteeredConduct, JudgedVerb[Procedure, Opening]):
     """Conduct the steps again and again, where the decider says, until it says stop or the budget is spent.
 
@@ -115,7 +154,7 @@ class ConductUntilAdvised(SteeredConduct, JudgedVerb[Procedure, Opening]):
         return self.open_first(procedure, call, facts, self.design(self.first_point), space=self.space)
 
 
-@procedure.command(post="/{procedure_id}/steering/resume", **CONDUCT)
+@procedure.command(post="/{procedure_id}/steering/resume", **STEERED)
 class ConductUntilAdvisedFrom(SteeredConduct, JudgedVerb[Procedure, tuple[Opening, ProcedureSteeringDeclared, int]]):
     """Take a held search up where it stood: what was measured is known to the decider and is not measured again."""
 
@@ -257,22 +296,6 @@ def load_question_number(procedure: Procedure) -> Reads[int]:
     return len(outcomes) + sum(one.conduct_id is not None for one in resumptions)
 
 
-class SteeringView(AnswerForm):
-    """Whether a conduct waits for advice and, if so, everything needed to give it."""
-
-    procedure_id: UUID
-    waiting: bool
-    """Whether the conduct waits for advice."""
-    question: Annotated[
-        int | None, Field(description="The number of the question; advice that names it is never taken for another one.")
-    ] = None
-    conduct_id: UUID | None = None
-    iteration_index: int | None = None
-    evidence: SteeringEvidence | None = None
-    deadline: datetime | None = None
-    """Until when advice is waited for."""
-
-
 @procedure.query(get="/{procedure_id}/steering", returns=SteeringView)
 class GetProcedureSteering(Query[SteeringView]):
     """What a steered conduct waits to be advised on."""
@@ -280,6 +303,12 @@ class GetProcedureSteering(Query[SteeringView]):
     def answer(self, procedure: Procedure, call: Call) -> Reads[SteeringView]:
         question = yield from pending_advice_request(procedure, call.now)
         return SteeringView(procedure_id=procedure.id, waiting=False) if question is None else steering_view(question)
+
+
+def load_waiting_question(procedure_id: UUID, now: datetime) -> Reads[SteeringView | None]:
+    """Return what the live conduct of a procedure waits to be advised on, as it is shown; None where it asks nothing."""
+    question = yield from pending_advice_request((yield from require(Procedure, procedure_id)), now)
+    return None if question is None else steering_view(question)
 
 
 def steering_view(question: AdviceRequest) -> SteeringView:

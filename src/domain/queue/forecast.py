@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.conduct.conduct import conducted_assets, refuse_rivals, witnessed_rivals
+from baton.domain.conduct.conduct import conducted_assets, refuse_rivals, with_assets, witnessed_rivals
 from baton.domain.conduct.estimates import (
     UNLIMITED,
     ConductTimePort,
@@ -119,8 +119,9 @@ def judge_item(item: QueueItem, running: QueueItem | None, call: Call) -> Reads[
         case ConductRecipe():
             asset_ids, expansions = yield from ask_recipe(report, target, call)
     found = yield from conducted_assets(asset_ids)
-    rivals: dict[UUID, Procedure | Run] = {**(yield from witnessed_rivals(asset_ids, call.now))}
-    rivals |= {id: rival for id, rival in found.items() if not is_part_of(rival, running)}
+    holders: dict[UUID, Procedure | Run] = {**(yield from witnessed_rivals(asset_ids, call.now))}
+    holders |= {id: rival for id, rival in found.items() if not is_part_of(rival, running)}
+    rivals = yield from with_assets(holders)
     report.ask("targets_unclaimed", PHASE, partial(refuse_rivals, rivals), asset_ids)
     return ItemJudgement(report, (yield from target_estimate(expansions)))
 

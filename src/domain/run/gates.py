@@ -20,7 +20,7 @@ from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.practice import Practice
 from baton.domain.safety.clearance import Clearance
-from baton.domain.safety.coverage import clearance_finding, covering_clearances
+from baton.domain.safety.coverage import NeededClearance, clearance_finding, covering_clearances, find_needed_clearance
 from baton.domain.shared.deployment import Deployment, DeploymentPort
 from baton.domain.shared.gates import Gate, GateFinding
 from baton.domain.shared.reads import Reads, ask, require
@@ -79,6 +79,7 @@ class Preconditions:
     contacts: Contacts
     resuming: bool  # Whether the work is under way, and may go on with a Degraded supply.
     clearances: tuple[Clearance, ...] = ()
+    needed_clearance: NeededClearance | None = None  # Where none of them is in force.
     run_id: UUID | None = None
 
     @property
@@ -92,7 +93,7 @@ class Preconditions:
 
     @property
     def clearance(self) -> GateFinding | None:
-        return clearance_finding(self.clearances, self.now)
+        return clearance_finding(self.clearances, self.now, self.needed_clearance)
 
     @property
     def run_facts(self) -> dict[str, str]:
@@ -152,9 +153,16 @@ def run_preconditions(
     call: Call, run_id: UUID, subject_id: UUID | None, method: Method, scope: AssetScope, *, resuming: bool
 ) -> Reads[Preconditions]:
     """Load the facts that the gates of a run judge, its clearances included."""
-    clearances = yield from covering_clearances(run_id, subject_id, scope.assets.keys(), call.now)
     facts = yield from load_preconditions(call, scope, scope.bound_ids, method.needed_supplies, resuming=resuming)
-    return replace(facts, clearances=clearances, run_id=run_id)
+    return (yield from with_clearances(facts, run_id, subject_id))
+
+
+def with_clearances(facts: Preconditions, run_id: UUID, subject_id: UUID | None) -> Reads[Preconditions]:
+    """Return facts with the clearances that cover a run and, where none is in force, the one that it needs."""
+    clearances = yield from covering_clearances(run_id, subject_id, facts.scope.assets.keys(), facts.now)
+    code, assets = facts.deployment.self_facility_code, facts.scope.bound_ids
+    needed = yield from find_needed_clearance(clearances, subject_id, assets, code, facts.now)
+    return replace(facts, clearances=clearances, needed_clearance=needed, run_id=run_id)
 
 
 def clearance_present(facts: Preconditions) -> None:

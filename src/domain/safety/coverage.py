@@ -2,15 +2,20 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from baton.domain.kernel import instant
 from baton.domain.next_steps import steps_from_nothing, steps_to_state
 from baton.domain.safety.clearance import ACTIVE, CURRENT, DEFINED, ENDED, Clearance, RegisterClearance, binding_keys
+from baton.domain.safety.clearance_template import TEMPLATE_CODE, ClearanceTemplate, ClearanceTemplateStatus
 from baton.domain.safety.hazards import RecordBinding
 from baton.domain.shared.gates import GateFinding
-from baton.domain.shared.reads import Reads, find_all, members_of
+from baton.domain.shared.reads import Reads, all_holders_of, find_all, members_of
+from baton.domain.shared.refusals import NextCall
+
+MAX_BINDINGS = 100  # Those that a form takes.
 
 
 def covering_clearances(
@@ -61,15 +66,56 @@ def has_begun(clearance: Clearance, now: datetime) -> bool:
     return clearance.valid_from is None or clearance.valid_from <= now
 
 
-def clearance_finding(clearances: Sequence[Clearance], now: datetime) -> GateFinding | None:
+@dataclass(frozen=True)
+class NeededClearance:
+    """A clearance that a run lacks: what it has to cover, and the templates of the facility that it may be made from."""
+
+    facility_code: str
+    bindings: frozenset[RecordBinding]
+    templates: tuple[ClearanceTemplate, ...]
+
+    @property
+    def steps(self) -> tuple[NextCall, ...]:
+        """The calls that register it and bring it into force, with its template where there is only one."""
+        bindings = sorted((one.model_dump(mode="json") for one in self.bindings), key=lambda one: str(one["id"]))
+        known = {"facility_code": self.facility_code, "bindings": bindings[:MAX_BINDINGS]}
+        if len(self.templates) == 1:
+            known["template_id"] = str(self.templates[0].id)
+        return steps_from_nothing(RegisterClearance.operation, DEFINED, ACTIVE, known)
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """The templates to choose from, by id, with their codes."""
+        return {"templates": {str(one.id): one.code for one in self.templates}}
+
+
+def find_needed_clearance(
+    clearances: Collection[Clearance], subject_id: UUID | None, asset_ids: Iterable[UUID], facility_code: str, now: datetime
+) -> Reads[NeededClearance | None]:
+    """Return the clearance that would let a run go on which none of these lets: for its subject or, without one, its
+    assets; None where one is in force."""
+    if any(is_in_force(clearance, now) for clearance in clearances):
+        return None
+    found = yield from find_all(ClearanceTemplate, (yield from all_holders_of(TEMPLATE_CODE)))
+    fit = (
+        one for one in found.values() if (one.facility_code, one.status) == (facility_code, ClearanceTemplateStatus.ACTIVE)
+    )
+    bindings = record_bindings((), (subject_id,), () if subject_id is not None else asset_ids)
+    return NeededClearance(facility_code, bindings, tuple(sorted(fit, key=lambda one: one.code)))
+
+
+def clearance_finding(
+    clearances: Sequence[Clearance], now: datetime, needed: NeededClearance | None = None
+) -> GateFinding | None:
     """Return why these clearances do not let a run go on; one in force is enough, they are not combined."""
+    steps = () if needed is None else needed.steps
     if not clearances:
         return GateFinding(
             total=True,
             reason="no_clearance",
             detail="No clearance covers this run; register one for its subject or its assets, and have it activated.",
-            facts={"clearance_count": 0, "clearances": []},
-            next_steps=steps_from_nothing(RegisterClearance.operation, DEFINED, ACTIVE),
+            facts={"clearance_count": 0, "clearances": [], **(needed.facts if needed else {})},
+            next_steps=steps,
         )
     if any(is_in_force(clearance, now) for clearance in clearances):
         return None
@@ -80,7 +126,7 @@ def clearance_finding(clearances: Sequence[Clearance], now: datetime) -> GateFin
         reason="no_clearance_in_force",
         detail=f"No clearance that covers this run is in force ({statuses}); bring one into force, or register a new one.",
         facts={"clearance_count": len(clearances), "clearances": list(map(clearance_facts, clearances))},
-        next_steps=next((steps for one in clearances if (steps := steps_to_state(one, ACTIVE))), ()),
+        next_steps=next((way for one in clearances if (way := steps_to_state(one, ACTIVE))), steps),
     )
 
 

@@ -1,7 +1,6 @@
 """The gates that a procedure passes to start and to resume, and how people do both; a conduct has commands of its own."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Annotated
 from uuid import UUID
@@ -15,9 +14,8 @@ from baton.domain.equipment.asset_tree import asset_scope
 from baton.domain.kernel import Call, Command, JudgedVerb, Outcome
 from baton.domain.procedure import procedure as procedures
 from baton.domain.procedure.procedure import HELD, MODES, ConductMode, Procedure, procedure
-from baton.domain.run.gates import Preconditions, clearance_ids, load_plan, load_preconditions, supply_ids
+from baton.domain.run.gates import Preconditions, clearance_ids, load_plan, load_preconditions, supply_ids, with_clearances
 from baton.domain.run.run import Run, RunStatus
-from baton.domain.safety.coverage import covering_clearances
 from baton.domain.shared.gates import NOT_CONFIRMED, Gate, GateReport, pass_gates
 from baton.domain.shared.reads import Reads, events_of, missing_grants, require_all, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal, UnauthorizedError
@@ -91,8 +89,7 @@ def start_preconditions(
     facts = yield from procedure_preconditions(procedure, run, call, resuming=resuming, asset_ids=asset_ids)
     if run is None:
         return facts
-    clearances = yield from covering_clearances(run.id, run.subject_id, facts.scope.assets.keys(), call.now)
-    return replace(facts, clearances=clearances, run_id=run.id)
+    return (yield from with_clearances(facts, run.id, run.subject_id))
 
 
 def acknowledged_cautions(

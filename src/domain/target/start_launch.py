@@ -11,9 +11,15 @@ from pydantic import Field, JsonValue, model_validator
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.conduct.arranged_conduct import COMMANDS, DEFAULT_ARRANGEMENT, Arrangement, ArrangementInput
-from baton.domain.conduct.conduct import ConductOrHoldProcedure, ConductProcedure, ConductUntilConverged, Wait
+from baton.domain.conduct.conduct import (
+    ConductOrHoldProcedure,
+    ConductProcedure,
+    ConductUntilConverged,
+    Wait,
+    refuse_rivals_of,
+)
 from baton.domain.conduct.run_conduct import MAX_PHASES, ConductRun
-from baton.domain.conduct.steered_conduct import ConductUntilAdvised
+from baton.domain.conduct.steered_conduct import ConductUntilAdvised, WaitingQuestion
 from baton.domain.kernel import Call, IdSet, JudgedCreation, NeededPermissions, Outcome, Value
 from baton.domain.launch.launch import Launch, LaunchBegun, LaunchOrigin, LaunchRefused, LaunchRequested, launch
 from baton.domain.launch.launch_ids import LaunchIds, OwnLaunchIds
@@ -128,6 +134,7 @@ class LaunchAccepted(AnswerForm):
     conduct_id: UUID
     work_id: UUID
     acknowledged_cautions: tuple[AcknowledgedCaution, ...] = ()
+    waiting_question: WaitingQuestion = None
 
 
 @launch.creation(
@@ -136,7 +143,7 @@ class LaunchAccepted(AnswerForm):
     verb="Start",
     returns=LaunchAccepted | RunConductResult | ConductResult,
     accepted=LaunchAccepted,
-    work=OpenedWork("conduct", "conduct-run"),
+    work=OpenedWork("conduct", "conduct-run", asks=True),
     gated=True,
     attempts=3,
     refuses=[
@@ -228,7 +235,7 @@ class StartLaunch(ChosenOptions, JudgedCreation[LaunchFacts]):
         requested, begun, written = facts
         own: dict[str, Any] = {"launch_id": call.new_id, "name": requested.name, "work_id": begun.conduct_id}
         answer = LaunchAccepted(**own, **dict(begun), acknowledged_cautions=acknowledged_in(written))
-        return [requested, begun, *written, Answer(answer.model_dump(mode="json"))]
+        return [requested, begun, *written, Answer(answer.model_dump(mode="json", exclude={"waiting_question"}))]
 
     def find_target(self, call: Call) -> Reads[ConductPlan | ConductRecipe]:
         """Return what is asked for with everything that was left out."""
@@ -285,7 +292,8 @@ class StartLaunch(ChosenOptions, JudgedCreation[LaunchFacts]):
 
 
 def give_plan(target: ConductPlan, ids: LaunchIds, call: Call) -> Reads[tuple[LaunchBegun, list[Also]]]:
-    """Start the run, register its phases, and open its conduct; what an earlier release has begun of it is continued."""
+    """Start the run, register its phases, and open its conduct, unless the first phase finds an asset in use; what an
+    earlier release has begun of it is continued."""
     count, written = len(target.phases), list[Also]()
     run = yield from find(Run, ids.run_id)
     procedure_ids = ids.procedure_ids(count) if run is None else ids.former_procedure_ids(count)
@@ -300,6 +308,8 @@ def give_plan(target: ConductPlan, ids: LaunchIds, call: Call) -> Reads[tuple[La
         else:
             written.append((yield from join_launch(known[id], ids.id, call)))
     written.append((yield from give(target.conduct(procedure_ids), call, ids.conduct_id, on=ids.run_id)))
+    phases, runs = (yield from find_all(Procedure, procedure_ids[:1])), (yield from find_all(Run, [ids.run_id]))
+    yield from refuse_rivals_of(phases[procedure_ids[0]], runs[ids.run_id], call)
     return LaunchBegun(run_id=ids.run_id, procedure_ids=procedure_ids, conduct_id=ids.conduct_id), written
 
 

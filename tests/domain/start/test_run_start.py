@@ -14,12 +14,15 @@ from baton.domain.campaign.campaign import Campaign
 from baton.domain.equipment.asset import FaultAsset
 from baton.domain.recipe.capability import VersionCapability
 from baton.domain.recipe.method import VersionMethod
+from baton.domain.recipe.plan import Plan
 from baton.domain.run.run import RunStarted
 from baton.domain.start.run_start import GATES, StartRun
 from baton.domain.subject.subject import RemoveSubject
 from tests.support.domain.agents import decision_to_cite
+from tests.support.domain.assets import LUMEN
 from tests.support.domain.calibrations import append_revision, rotation_center
 from tests.support.domain.cautions import on_asset, register_caution
+from tests.support.domain.clearances import binding, template
 from tests.support.domain.run_beamline import IMPLIED, REFUSALS, TTL, beamline
 from tests.support.domain.templates import MILLISECOND, acquisition, contract
 from tests.support.domain.world import expect_refusal, new_id
@@ -94,6 +97,25 @@ def test_what_is_missing_is_refused_before_any_gate(field: str, refusal: str) ->
     line = beamline("clearance_present", "name_given")
     with expect_refusal(refusal):
         line.start(**{field: new_id()})
+
+
+def test_the_way_to_a_missing_clearance_says_what_it_must_cover_and_the_template_that_fits() -> None:
+    line = beamline("clearance_present")
+    fit = template(line.world, facility_code=LUMEN)
+    template(line.world, "Deprecated", facility_code=LUMEN, code="OLD")
+    for subject_id in (line.subject_id, None):
+        with expect_refusal("RunRequiresActiveClearanceError", "no_clearance") as caught:
+            line.start(subject_id=subject_id)
+        register = caught.value.next_steps[0]
+        on_assets = [binding("Asset", id) for id in sorted(line.world.state(Plan, line.plan_id).asset_ids)]
+        bindings = on_assets if subject_id is None else [binding("Subject", subject_id)]
+        known = {"facility_code": LUMEN, "template_id": str(fit), "bindings": bindings}
+        assert (register.operation, register.arguments, register.needed) == ("register_clearance", known, ("title",))
+    template(line.world, facility_code=LUMEN, code="OTHER")
+    with expect_refusal("RunRequiresActiveClearanceError") as several:
+        line.start()
+    assert sorted(several.value.facts["templates"].values()) == ["ESAF", "OTHER"]
+    assert "template_id" in several.value.next_steps[0].needed
 
 
 def test_an_old_observation_of_the_enclosure_counts_as_unknown() -> None:

@@ -11,6 +11,7 @@ from baton.domain.access.actor import ActorKind, ActorRegistered
 from baton.domain.conduct.conduct import CONDUCTED_ASSETS, ConductProcedure
 from baton.domain.conduct.endings import AbortProcedure, CompleteProcedure
 from baton.domain.contexts import REGISTRY
+from baton.domain.equipment.asset import Asset
 from baton.domain.launch.launch import Launch, LaunchEnded, LaunchOrigin, LaunchStatus
 from baton.domain.launch.launch_ids import OwnLaunchIds
 from baton.domain.procedure.procedure import Procedure
@@ -22,7 +23,15 @@ from baton.domain.run.run import AbortRun, CompleteRun, Run, RunConductStarted, 
 from baton.domain.start.registration import RegisterProcedureFromRecipe
 from baton.domain.start.run_start import StartRun
 from baton.domain.target.start_launch import ArrangedLaunch, StartLaunch, timed_name
-from tests.support.domain.conducts import CLOSE_SHUTTER, FOCUS_STEPS, LOOP, STEPS, conduct_result
+from tests.support.domain.conducts import (
+    CLOSE_SHUTTER,
+    FOCUS_STEPS,
+    LOOP,
+    STEPS,
+    conduct_result,
+    open_conduct,
+    register_procedure,
+)
 from tests.support.domain.launches import launch_of, launch_plan, launch_recipe, plan_recipe
 from tests.support.domain.queues import add_items, item_of, open_queue, queue_of, refuse_item, start_item
 from tests.support.domain.run_beamline import REFUSALS, Beamline, beamline
@@ -155,6 +164,23 @@ def test_two_launches_that_want_the_same_asset_are_one_launch(line: Beamline) ->
         launch_recipe(world, recipe_id, target_asset_ids=[camera])
     assert record_of(world) == before
     assert world.claims[CONDUCTED_ASSETS, str(camera)] == OwnLaunchIds(first).procedure_id()
+
+
+def test_a_plan_is_not_launched_while_its_first_phase_would_find_an_asset_in_use(line: Beamline) -> None:
+    world, camera = line.world, line.hutch.camera
+    darks_id = register_procedure(world, name="Darks", target_asset_ids=[camera])
+    conduct_id = open_conduct(world, ConductProcedure(steps=STEPS), on=darks_id)
+    free, taken = ({"recipe_id": plan_recipe(line), "target_asset_ids": ids} for ids in ([], [camera]))
+    before = record_of(world)
+    with expect_refusal("ProcedureCannotConductError", "asset_in_use") as caught:
+        launch_plan(line, phases=[taken, free])
+    assert record_of(world) == before
+    named = {"asset_id": str(camera), "procedure_id": str(darks_id), "conduct_id": str(conduct_id)}
+    assert (caught.value.facts, caught.value.passing) == (named, True)
+    name = world.state(Asset, camera).name
+    assert caught.value.detail.startswith(f"The conduct of Darks has {name} to itself")
+    assert "abort_procedure" in caught.value.detail
+    launch_plan(line, phases=[free, taken])
 
 
 def test_a_launch_is_of_an_agent_where_an_agent_asks(line: Beamline) -> None:
