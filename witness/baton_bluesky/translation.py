@@ -86,6 +86,11 @@ class RunTranslation:
     simulated_sources: bool = False
     ended: bool = False
 
+    @property
+    def last_at(self) -> str:
+        """The time of the last document that had one."""
+        return self._text(self.last_time)
+
     def as_document(self) -> dict[str, Any]:
         """Return the state as plain data."""
         return asdict(self)
@@ -112,7 +117,7 @@ class RunTranslation:
     def requests_of_death(self) -> Iterator[WitnessRequest]:
         """Return the requests for a run whose RunEngine died without a stop document."""
         self.ended = True
-        yield WitnessRequest(RequestKind.TRUNCATE, {"reason": DIED, "interrupted_at": self._text(self.last_time)})
+        yield WitnessRequest(RequestKind.TRUNCATE, {"reason": DIED, "interrupted_at": self.last_at})
         yield from self._register_files({}, {})
 
     def _begin(self, record: Mapping[str, Any]) -> WitnessRequest:
