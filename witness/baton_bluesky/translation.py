@@ -11,6 +11,7 @@ data, so that a sender that was killed continues with the state that is on disk.
 | state | `new` and `old` state of the RunEngine, `t` |
 | interruption | `word`, `t`: a pause or its end, by the stream that records them |
 | stop | `doc`, `counts` |
+| lost | nothing: the run is over, and no stop document came |
 """
 
 import json
@@ -113,6 +114,8 @@ class RunTranslation:
                 yield from self._pause(record["word"] != "resume", record["t"])
             case "stop" if not self.ended:
                 yield from self._end(record)
+            case "lost" if not self.ended:
+                yield from self.requests_of_death()
 
     def requests_of_death(self) -> Iterator[WitnessRequest]:
         """Return the requests for a run whose RunEngine died without a stop document."""
