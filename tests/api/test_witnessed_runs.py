@@ -10,6 +10,7 @@ import pytest
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.rest_beamline import Beamline, beamline
 from tests.support.service import Api
+from tests.support.waiting import until
 
 
 class Scene:
@@ -170,6 +171,16 @@ async def test_a_run_that_began_long_ago_says_nothing_of_gates_and_is_not_live(s
     assert (await scene.run(run_id))["status"] == "Completed"
 
 
+async def test_a_run_that_is_told_late_and_still_under_way_is_named_by_a_hold_of_everything(scene: Scene) -> None:
+    run_id = await scene.begin(began_at=(datetime.now(UTC) - timedelta(hours=3)).isoformat())
+    await scene.tell(run_id, "heard")
+    now = (await scene.operator.get(f"/assets/{scene.line.unit_id}/now")).json()
+    assert run_id in [one["run_id"] for one in now["runs"]]
+    answer = (await scene.operator.post("/hold-everything", {"reason": "drill"})).json()
+    assert {one["id"]: one["reason"] for one in answer["refused"]}[run_id] == "witnessed"
+    await scene.tell(run_id, "ended", **end_of())
+
+
 @pytest.mark.parametrize(
     ("verb", "body"),
     [
@@ -193,6 +204,13 @@ async def test_hold_everything_names_a_run_that_would_not_obey(scene: Scene) -> 
     answer = (await scene.operator.post("/hold-everything", {"reason": "drill"})).json()
     assert {one["id"]: one["reason"] for one in answer["refused"]}[free] == "witnessed"
     assert held in [one["id"] for one in answer["held"]]
+
+    async def offered_commands() -> list[str]:
+        """Return the commands that the held run waits for."""
+        items = (await scene.operator.get("/waiting", kind="held_run")).json()["items"]
+        return [command["name"] for one in items if one["id"] == held for command in one["commands"]]
+
+    assert await until(offered_commands) == ["resume_run", "truncate_run"], "what nobody would obey is not offered"
     for one in (free, held):
         await scene.tell(one, "ended", **end_of())
 

@@ -281,8 +281,14 @@ def payload_of(form: str, message: list[Any]) -> bytes:
 
 @pytest.fixture(scope="module")
 def scans() -> dict[str, Documents]:
-    """The documents of a scan, and of one that was rewound."""
-    return {"plain": scan_documents(), "rewound": scan_documents(rewound=True)}
+    """The documents of a scan, of one that was rewound, and of one that died two days ago."""
+    return {"plain": scan_documents(), "rewound": scan_documents(rewound=True), "died": died_documents()}
+
+
+def died_documents() -> Documents:
+    """Return the documents of a scan of two days ago, whose RunEngine died before its end."""
+    documents = [one for one in scan_documents() if one[0] != "stop"]
+    return [(name, {**document, "time": document["time"] - 2 * 86_400}) for name, document in documents]
 
 
 @pytest.fixture(scope="module")
@@ -323,7 +329,7 @@ def test_f9_a_run_is_found_by_a_key_of_its_start_and_its_documents_are_refused(
 ) -> None:
     """Rule 24 rests on it: metadata and tables are read, since a plain server answers documents with 406."""
     catalog = TiledCatalog(tiled_address)
-    [earlier, later] = [run.start["time"] for run in catalog.runs()]
+    [_, earlier, later] = [run.start["time"] for run in catalog.runs()]
     assert [run.start["time"] for run in catalog.runs(since=later)] == [later]
     assert len(list(catalog.runs(since=earlier))) == 2
     service = catalog._service
@@ -350,13 +356,15 @@ async def test_runs_of_tiled_are_recorded_late_and_once(
 ) -> None:
     command = ["backfill", "tiled", tiled_address, *elsewhere.witness_arguments("tiled")]
     assert await asyncio.to_thread(main, [*command, "--dry-run"]) == 0
-    assert "2 runs: 2 recorded" in capsys.readouterr().out
+    assert "3 runs: 3 recorded" in capsys.readouterr().out
     assert await elsewhere.run_of(uid_of(scans["plain"])) is None
     assert await asyncio.to_thread(main, command) == 0
-    for documents in scans.values():
+    died = await elsewhere.ended_run_of(uid_of(scans["died"]))
+    assert (died["status"], died["end_reason"]) == ("Truncated", "The RunEngine's process ended without a stop document.")
+    for documents in (scans["plain"], scans["rewound"]):
         run = await elsewhere.ended_run_of(uid_of(documents))
         assert run["status"] == "Completed"
         assert await elsewhere.readings(run["id"]) == measured_values(documents)
     capsys.readouterr()
     assert await asyncio.to_thread(main, command) == 0
-    assert "2 runs: 2 on record already" in capsys.readouterr().out
+    assert "3 runs: 3 on record already" in capsys.readouterr().out

@@ -162,6 +162,9 @@ async def test_the_service_hears_from_a_live_run_every_few_seconds(line: Witness
             return bool((await line.api.get(f"/runs/{run['id']}")).json()["heard_at"] > first)
 
         await until(is_heard_again)
+        assert run["witness"]["late"], "the documents are old, and the RunEngine lives"
+        held = (await line.api.post("/hold-everything", {"reason": "drill"})).json()
+        assert run["id"] in [one["id"] for one in held["refused"]]
         alive(*stream[-1])
         await wait_until_sent(tmp_path)
     alive.close()

@@ -79,6 +79,8 @@ class Backfill:
             return Fate.UNREADABLE
         for name, document in documents:
             hand_over(self._witness, name, document)
+        if run.stop is None:
+            self._witness.give_up(run.uid)
         self._witness.flush(60)
         return Fate.RECORDED
 

@@ -215,6 +215,11 @@ class BatonWitness:
         run.frames.update(counts["frames"])
         run.thinned, run.left_out = counts["thinned"], counts["left_out"]
 
+    def give_up(self, uid: str) -> None:
+        """End a run that is over and has no stop document, if it is open: its books are closed."""
+        if (run := self._runs.get(uid)) is not None:
+            self._end(run, {"kind": "lost"})
+
     def close(self) -> None:
         """Give up: write what was taken, and count as dead. A process that ends does so by itself."""
         self._journal.close()
@@ -362,6 +367,9 @@ class BatonWitness:
             "thinned": run.thinned,
             "left_out": run.left_out + left_out,
         }
+        self._end(run, {"kind": "stop", "doc": plain, "counts": counts})
+
+    def _end(self, run: OpenRun, record: dict[str, Any]) -> None:
         del self._runs[run.uid]
         self._ended[run.uid] = None
         if len(self._ended) > ENDED_RUNS:
@@ -370,7 +378,7 @@ class BatonWitness:
             self._streams.pop(uid, None)
         for uid in run.resources:
             self._resources.pop(uid, None)
-        self._write(run, {"kind": "stop", "doc": plain, "counts": counts}, wait=WAIT_SECONDS, is_last=True)
+        self._write(run, record, wait=WAIT_SECONDS, is_last=True)
 
     def _take_state(self, new: str, old: str) -> None:
         try:

@@ -94,6 +94,8 @@ class Delivery:
     follows: bool = False
     due: float = 0.0
     attempts: int = 0
+    known_at: str | None = None
+    """When its journal was last read to its end; None before that."""
     oldest: float | None = None
     """Since when something is not delivered."""
     refused: int = 0
@@ -287,6 +289,7 @@ class Sender:
             if any(request.ends_run for request in delivery.requests):
                 delivery.keep()
             return
+        delivery.known_at = datetime.now(UTC).isoformat()
         if delivery.translation.ended:
             self._finish(delivery)
         elif not was_alive and not delivery.follows:
@@ -402,7 +405,7 @@ class Sender:
             "dropped": delivery.translation.dropped,
             "events": dict(delivery.translation.events),
         }
-        return {"change": "heard", "at": datetime.now(UTC).isoformat(), "standing": standing}
+        return {"change": "heard", "at": delivery.known_at or delivery.translation.last_at, "standing": standing}
 
     def _wait(self, why: str) -> None:
         with self._counting:

@@ -11,6 +11,7 @@ data, so that a sender that was killed continues with the state that is on disk.
 | state | `new` and `old` state of the RunEngine, `t` |
 | interruption | `word`, `t`: a pause or its end, by the stream that records them |
 | stop | `doc`, `counts` |
+| lost | nothing: the run is over, and no stop document came |
 """
 
 import json
@@ -86,6 +87,11 @@ class RunTranslation:
     simulated_sources: bool = False
     ended: bool = False
 
+    @property
+    def last_at(self) -> str:
+        """The time of the last document that had one."""
+        return self._text(self.last_time)
+
     def as_document(self) -> dict[str, Any]:
         """Return the state as plain data."""
         return asdict(self)
@@ -108,11 +114,13 @@ class RunTranslation:
                 yield from self._pause(record["word"] != "resume", record["t"])
             case "stop" if not self.ended:
                 yield from self._end(record)
+            case "lost" if not self.ended:
+                yield from self.requests_of_death()
 
     def requests_of_death(self) -> Iterator[WitnessRequest]:
         """Return the requests for a run whose RunEngine died without a stop document."""
         self.ended = True
-        yield WitnessRequest(RequestKind.TRUNCATE, {"reason": DIED, "interrupted_at": self._text(self.last_time)})
+        yield WitnessRequest(RequestKind.TRUNCATE, {"reason": DIED, "interrupted_at": self.last_at})
         yield from self._register_files({}, {})
 
     def _begin(self, record: Mapping[str, Any]) -> WitnessRequest:

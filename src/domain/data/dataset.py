@@ -387,7 +387,7 @@ class PromoteDataset(JudgedVerb[Dataset, Trust]):
             detail = "The producing procedure does not say what it was done on, so its origin is unproven; it stays a Trial."
             raise self.cannot("origin_unproven", detail)
         witness = None if trust.run is None else trust.run.witness
-        if witness is not None and trust.actuation_kind is None:
+        if witness is not None and witness.simulated is None:
             detail = "The witness of its run does not say what it was done on, so its origin is unproven; it stays a Trial."
             raise self.cannot("origin_unproven", detail)
         if witness is not None and witness.witnessed_by == call.principal_id:

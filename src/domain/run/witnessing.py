@@ -10,6 +10,7 @@ from baton.domain.equipment.signals import owners_of
 from baton.domain.kernel import Call, IdSet, JudgedVerb, Outcome
 from baton.domain.run.run import (
     LIVE,
+    LIVE_RUNS,
     Phases,
     Run,
     RunAborted,
@@ -22,6 +23,7 @@ from baton.domain.run.run import (
     run,
 )
 from baton.domain.run.witness import (
+    LATE,
     WITNESSED_ASSETS,
     EndEvidence,
     ExitStatus,
@@ -61,7 +63,7 @@ class WitnessRunChange(JudgedVerb[Run, WitnessFacts]):
     change: WitnessChange
     """What is told: the devices, a pause, a sign of life, or the end."""
     at: Instant
-    """When it happened, by the clock of the RunEngine."""
+    """When it happened, by the clock of the RunEngine; of a sign of life, up to when its witness knows of the run."""
     sources: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=500)], ...], Field(max_length=200)] = ()
     """The addresses of the devices that a stream reads."""
     standing: Standing = Standing()
@@ -95,14 +97,22 @@ class WitnessRunChange(JudgedVerb[Run, WitnessFacts]):
             detail = "Another account witnesses this run; tell its changes with the token of that account."
             raise self.cannot("other_witness", detail, witnessed_by=str(run.witness.witnessed_by))
         repeated = any((one.change, one.at) == (self.change, self.at) for one in facts.told)
+        if self.change is WitnessChange.HEARD and run.status in LIVE and run.witness.late and call.now - self.at < LATE:
+            # It was told late, and is still under way.
+            return [heard, Enlist(LIVE_RUNS, str(run.plan_id)), *assets_in_use(run.used_asset_ids)]
         if run.status not in LIVE or self.change is WitnessChange.HEARD or repeated:
             return [heard]
         ids = facts.asset_ids - run.witness.asset_ids
         told = RunWitnessChanged(change=self.change, at=self.at, sources=self.sources, asset_ids=ids, end=self.end)
         if self.end is not None:
             return [told, heard, *end_of(run, witnessed_ending(run.witness, self.end))]
-        used = () if run.witness.late else ids  # nothing is kept from devices that were used long ago
-        return [told, heard, *(Enlist(WITNESSED_ASSETS, str(id)) for id in sorted(used))]
+        # Nothing is kept from devices that were used long ago.
+        return [told, heard, *([] if run.witness.late else assets_in_use(ids))]
+
+
+def assets_in_use(asset_ids: IdSet) -> list[Enlist]:
+    """Return what places assets among those that live runs elsewhere use."""
+    return [Enlist(WITNESSED_ASSETS, str(id)) for id in sorted(asset_ids)]
 
 
 def address_of(source: str) -> str:

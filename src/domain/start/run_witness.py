@@ -152,7 +152,8 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
         contact = WitnessContact(run_id=id, heard_at=call.now, lag_seconds=0, refused=0, dropped=0, events={})
         live = [] if late else [Enlist(LIVE_RUNS, str(self.plan_id))]
         claim = Claim(BLUESKY_RUNS, self.document_uid, rival=ConcurrencyError("The run is recorded by another request."))
-        past = [Enlist(PAST_GATE, "")] if not late and (report.refusals or self.override_reason) else []
+        is_past = self.override_reason is not None or (not late and bool(report.refusals))
+        past = [Enlist(PAST_GATE, "")] if is_past else []
         return [witnessed, claim, Put(contact), *live, *past, witnessed_answer(id, facts.procedure_id)]
 
 

@@ -269,7 +269,8 @@ def held_runs(call: Call) -> Reads[list[Waiting]]:
     found = []
     for run in (one for one in runs.values() if one.status is HELD):
         (held,) = yield from latest_events(run.id, RunHeld, count=1)
-        why, commands = held.reason or "It was held without a reason.", ("resume_run", "stop_run", "abort_run")
+        ends = ("truncate_run",) if run.witnessed else ("stop_run", "abort_run")
+        why, commands = held.reason or "It was held without a reason.", ("resume_run", *ends)
         thing, asset_ids = (WaitingKind.HELD_RUN, run.id, run.name), plans[run.plan_id].asset_ids
         found.append(Waiting(*thing, held.occurred_at, why, commands, asset_ids, holder=appearance(held)))
     return found

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from baton.domain.conduct.conduct import ConductProcedure
+from baton.domain.conduct.live_work import load_live_work
 from baton.domain.conduct.preflight import PreflightProcedure
 from baton.domain.equipment.asset_parts import AddAssetAlternateIdentifier
 from baton.domain.run.run import Run
@@ -77,4 +78,22 @@ def test_a_run_recorded_late_keeps_nothing(line: Beamline) -> None:
     run_id = witnessed_run(line, began_at=line.world.now - timedelta(hours=2))
     state: Run = line.world.state(Run, run_id)
     assert state.used_asset_ids == {line.hutch.camera}
-    assert is_unclaimed(line, procedure_on_the_camera(line))
+    procedure_id = procedure_on_the_camera(line)
+    line.world.when(WitnessRunChange(change="heard", at=line.world.now - timedelta(hours=1)), on=run_id)
+    assert is_unclaimed(line, procedure_id), "its witness does not know that it is under way"
+    assert shown_runs(line) == []
+
+
+def test_a_run_recorded_late_that_is_under_way_is_live(line: Beamline) -> None:
+    run_id, procedure_id = witnessed_run(line, began_at=line.world.now - timedelta(hours=2)), procedure_on_the_camera(line)
+    line.world.when(WitnessRunChange(change="heard", at=line.world.now), on=run_id)
+    assert not is_unclaimed(line, procedure_id)
+    assert shown_runs(line) == [run_id]
+    line.world.when(WitnessRunChange(change="ended", at=line.world.now, end={"exit_status": "success"}), on=run_id)
+    assert is_unclaimed(line, procedure_id)
+    assert shown_runs(line) == []
+
+
+def shown_runs(line: Beamline) -> list[UUID]:
+    """Return the live runs, which those who look at the beamline see and a hold of everything names."""
+    return [one.run.id for one in line.world.fulfil(load_live_work(None)).runs]
