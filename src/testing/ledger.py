@@ -11,6 +11,7 @@ from uuid import UUID
 from baton.application.conduct import ledger
 from baton.application.ports import Clock
 from baton.domain.conduct.messages import SKIPPED, Mark, StepPlace
+from baton.domain.conduct.plan_progress import PlacedPlanNews
 from baton.domain.conduct.progress import ConductPhase, ConductProgress, FilledSlot, OpenedConduct, WaitingFor
 from baton.domain.procedure.activity_logbook import Activity, StepKind
 from baton.testing.store import MemoryStore, slots_of
@@ -107,10 +108,16 @@ class MemoryLedger:
             storable(request.marker)  # either both are stored or neither
         return await self.settle(row), await self.begin(request)
 
-    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()) -> ledger.BeatReply:
+    async def beat(
+        self,
+        place: StepPlace,
+        effect_id: UUID | None,
+        watched: ledger.StreamVersions = (),
+        news: PlacedPlanNews | None = None,
+    ) -> ledger.BeatReply:
         if (progress := self._live(place.procedure_id, place.conduct_id)) is None:
             return ledger.BeatReply(False)
-        self._update(progress)
+        self._update(progress, **({} if news is None else {"plan_step": news.model_dump(mode="json")}))
         if self._effects.get(place.procedure_id, (None,))[0] == effect_id is not None:
             self._effects[place.procedure_id] = (effect_id, self._clock())
         return ledger.BeatReply(True, self._has_moved(watched))

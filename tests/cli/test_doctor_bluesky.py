@@ -9,7 +9,7 @@ import pytest
 from baton.application.plan_settings import PlanExecutorSettings
 from baton.application.settings import Settings
 from baton.cli.doctor import CheckStatus
-from baton.cli.doctor.bluesky import describe_executor, describe_witnesses, examine_bluesky
+from baton.cli.doctor.bluesky import describe_executor, describe_witness, examine_bluesky
 from baton.domain.step.plan_steps import KnownExecutor, OfferedPlan, PlanExecutorCatalogue, PlanTouches
 
 QUEUESERVER = PlanExecutorSettings(
@@ -34,7 +34,7 @@ def catalogue_row(**over: Any) -> PlanExecutorCatalogue:
     ("row", "fault", "doubt", "words"),
     [
         (None, True, False, "bl7 was never heard; see that it runs at its address, and that a worker runs."),
-        (catalogue_row(), False, False, "s ago."),
+        (catalogue_row(), False, False, "s ago: 1 plans in its catalogue; its release is tested; environment idle."),
         (catalogue_row(trouble="no answer"), True, False, "and then not any more: no answer; see that it runs."),
         (catalogue_row(heard_at=EARLIER), True, False, "no worker asks it; see that it runs."),
         (catalogue_row(environment=None), False, True, "no environment is open."),
@@ -49,11 +49,13 @@ def test_an_executor_is_described(row: PlanExecutorCatalogue | None, fault: bool
     assert found[2].endswith(words)
 
 
-def test_witnesses_are_described() -> None:
-    assert describe_witnesses(0, None, 0, 0, None) == ("No witness gave word in the last day.", False)
-    words, doubt = describe_witnesses(2, 90.0, 3, 0, datetime.now(UTC))
-    assert words.startswith("Witnesses gave word of 2 runs in the last day, the last ")
-    assert (words.endswith(" s ago, 90 s behind, 3 documents refused."), doubt) == (True, True)
+def test_a_witness_is_described() -> None:
+    words = (
+        "Bluesky at BL7 gave word of 2 runs in the last day, the last 4 s ago: 90 s behind, 0 documents refused, 0 dropped."
+    )
+    assert describe_witness("Bluesky at BL7", 2, 90.0, 0, 0, 4.2) == (words, True)
+    assert describe_witness("Bluesky at BL7", 1, 0.0, 0, 0, 4.2)[1] is False
+    assert describe_witness("Bluesky at BL7", 1, None, 3, 0, 900)[1] is True
 
 
 async def test_an_executor_that_nobody_has_heard_is_wrong(database_url: str) -> None:
@@ -61,3 +63,7 @@ async def test_an_executor_that_nobody_has_heard_is_wrong(database_url: str) -> 
         settings = Settings(database_url=database_url, plan_executors=(QUEUESERVER,))
         assert (await examine_bluesky(connection, settings)).status is CheckStatus.WRONG
         assert (await examine_bluesky(connection, Settings(database_url=database_url))).status is CheckStatus.OK
+        row = "INSERT INTO run_witness_contacts VALUES (gen_random_uuid(), clock_timestamp(), 0, 3, 1, '{}')"
+        await connection.execute(row)
+        found = await examine_bluesky(connection, Settings(database_url=database_url))
+    assert (found.status, "3 documents refused, 1 dropped." in found.sentence) == (CheckStatus.WARNING, True)

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 from baton.console.actions import thing_label
 from baton.console.display import Display, duration_text, reason_text, words_of
+from baton.console.pages.waiting import SENTENCES, SHARED
 from baton.domain.conduct.messages import reason_of
 from baton.domain.contexts import REGISTRY
 from baton.domain.step.results import Failure
@@ -56,3 +57,7 @@ def test_what_has_no_name_is_told_by_what_it_is_of() -> None:
     assert thing_label(kinds["Distribution"], {"uri": "file:///a.h5", "dataset": {"name": "Scan"}}) == "file:///a.h5 of Scan"
     assert thing_label(kinds["Decision"], {"choice": "Hold"}) == "Hold"
     assert thing_label(kinds["Attestation"], {"id": id}).startswith("Check ")
+
+
+def test_every_kind_that_waits_has_a_sentence() -> None:
+    assert set(SENTENCES) == set(SHARED)

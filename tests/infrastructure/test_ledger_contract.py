@@ -19,6 +19,7 @@ from baton.domain.agent.agent import Agent, AgentVersioned
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.conduct.endings import CompleteProcedure, HoldProcedure
 from baton.domain.conduct.messages import ConductVerdict, Mark, StepPlace
+from baton.domain.conduct.plan_progress import PlacedPlanNews
 from baton.domain.conduct.progress import FilledSlot, WaitingFor
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
 from baton.domain.equipment.asset_tree import RegisterAsset
@@ -541,6 +542,16 @@ class TestSignsOfLife:
         await case.client.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
         for versions in ((), watched):
             assert not (await case.ledger.beat(conduct.at(0), None, versions)).live
+
+    async def test_a_beat_keeps_what_was_last_heard_of_a_plan(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        place = conduct.at(0)
+        own = place.model_dump(include={"conduct_id", "iteration_index", "closing", "step_index"})
+        said = {"name": "plan:bl7/scan", "key": new_id(), "job_id": "4", "environment": None, "phase": "running"}
+        times = {"answered_at": None, "changed_at": case.client.clock()}
+        news = PlacedPlanNews.model_validate({**own, **said, **times, "message": "", "run_uids": ()})
+        await case.ledger.beat(place, None, (), news)
+        await case.ledger.beat(place, None)
+        assert PlacedPlanNews.model_validate((await case.progress(conduct)).plan_step) == news
 
     async def test_a_beat_is_seen_on_the_conduct(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         assert (await case.progress(conduct)).heartbeat_at is None

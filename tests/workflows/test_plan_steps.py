@@ -23,9 +23,10 @@ from baton.domain.conduct.conduct import ConductFromProcedure, ConductOrHoldProc
 from baton.domain.conduct.endings import AbortProcedure, HoldProcedure
 from baton.domain.conduct.ends import UNKNOWN_OUTCOMES
 from baton.domain.conduct.preflight import PreflightProcedure
+from baton.domain.conduct.views import GetProcedureConduct
 from baton.domain.procedure.procedure import ProcedureConducted, ProcedureStatus
 from baton.domain.run.run import RunStatus
-from baton.domain.run.witness import ExitStatus, WitnessChange, WitnessedEnd
+from baton.domain.run.witness import ExitStatus, Standing, WitnessChange, WitnessedEnd
 from baton.domain.run.witnessing import WitnessRunChange
 from baton.domain.start.run_start import StartRun
 from baton.domain.start.run_witness import WitnessRun
@@ -232,8 +233,18 @@ async def test_a_held_run_pauses_the_plan_of_its_phase_and_a_witness_hears_whose
         begun = next(row for row in await stack.ledger(id) if row["mark"] == "in_flight")
         now, own = datetime.now(UTC), {"baton": {"key": begun["submission_key"]}}
         told = {"document_uid": str(new_id()), "plan_id": line.plan_id, "name": "count", "began_at": now, "metadata": own}
+        told["metadata"] = {**own, "num_points": 4}
         answer = await stack.runtime.service.execute(WitnessRun(**told), witness)
         assert answer.body == {"run_id": str(run.run_id), "procedure_id": str(id)}
+        word = WitnessRunChange(change=WitnessChange.HEARD, at=now, standing=Standing(events={"primary": 2}))
+        await stack.runtime.service.execute(word, witness, target_id=run.run_id)
+
+        async def is_seen() -> bool:
+            plan = (await stack.ask(GetProcedureConduct(), id)).plan_step
+            known = plan is not None and (plan.key, plan.phase) == (UUID(begun["submission_key"]), "running")
+            return known and plan.text == f"plan count_start at bl7 as {plan.job_id}: 2 of 4 events"
+
+        await until(is_seen)
         await run.give("hold_run", reason="look at the sample")
         client = Queueserver(beamline.server.address)
 

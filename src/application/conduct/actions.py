@@ -11,6 +11,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from baton.application.control import Control, Fence, Timekeeper, always_open
 from baton.domain.shared.action_signals import ActionSignals
+from baton.domain.step.plan_steps import PlanNews
 from baton.domain.step.results import Measured
 
 ActionBody = Callable[[Control, Timekeeper, Mapping[str, Any]], Awaitable[Mapping[str, JsonValue]]]
@@ -36,6 +37,10 @@ def always_continue() -> Wish:
     return Wish.CONTINUE
 
 
+def tell_nobody(news: PlanNews) -> None:
+    """Tell news of a plan to nobody."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ActionCall:
     """One call of an action that can be found again: under this key it is begun once, however often it is asked for."""
@@ -48,6 +53,7 @@ class ActionCall:
     token: Token = field(default_factory=dict)
     pinned: str | None = None  # the digest of what was known of the action when the steps were pinned
     wish: Callable[[], Wish] = always_continue
+    tell: Callable[[PlanNews], None] = tell_nobody  # takes what was heard of a Bluesky plan that is waited for
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from baton.domain.conduct import messages
 from baton.domain.conduct.conduct import tighter
 from baton.domain.conduct.iterations import EndProcedureIteration
 from baton.domain.conduct.messages import MAX_REASON_LENGTH, ConductRequest, ConductVerdict, StepPlace
+from baton.domain.conduct.plan_progress import PlacedPlanNews
 from baton.domain.conduct.progress import OpenedConduct
 from baton.domain.conduct.signals import GONE, ConductSignals, read_conduct_signals
 from baton.domain.kernel import Command, Event, StoredEvent
@@ -305,10 +306,12 @@ class RecordWatch:
             self._kept.popitem(last=False)
         return watched
 
-    async def beat(self, ledger: Ledger, plan: StepPlan, place: StepPlace, effect_id: UUID | None) -> ConductSignals:
+    async def beat(
+        self, ledger: Ledger, plan: StepPlan, place: StepPlace, effect_id: UUID | None, news: PlacedPlanNews | None = None
+    ) -> ConductSignals:
         """Send a heartbeat, and return what the record says."""
         watched = await self.poll(plan)
-        while (heard := await ledger.beat(place, effect_id, watched.versions)).moved:
+        while (heard := await ledger.beat(place, effect_id, watched.versions, news)).moved:
             watched = await self.read(plan)
         return watched.signals if heard.live else GONE
 

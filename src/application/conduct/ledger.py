@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from baton.domain.conduct.messages import Mark, StepPlace
+from baton.domain.conduct.plan_progress import PlacedPlanNews
 from baton.domain.conduct.progress import FilledSlot, WaitingFor
 from baton.domain.procedure.activity_logbook import Activity
 from baton.domain.step import results
@@ -226,8 +227,11 @@ class Ledger(Protocol):
     async def settle_and_begin(self, row: Activity, request: BeginRequest) -> tuple[Mapping[str, Any], BeginResult]:
         """Settle a step and begin the one after it, both in one transaction."""
 
-    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: StreamVersions = ()) -> BeatReply:
-        """Record a heartbeat, and return whether the record has something new to say to the conduct."""
+    async def beat(
+        self, place: StepPlace, effect_id: UUID | None, watched: StreamVersions = (), news: PlacedPlanNews | None = None
+    ) -> BeatReply:
+        """Record a heartbeat, with what was heard of a plan that is waited for, and return whether the record has something
+        new to say to the conduct."""
 
     async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, watched: StreamVersions | None = ()) -> BeatReply:
         """Mark that closing begins, unless a stream that is watched has moved; None: only say whether it has begun."""

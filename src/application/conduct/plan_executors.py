@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, assert_never
 from uuid import UUID
@@ -22,13 +23,12 @@ from baton.application.conduct.actions import (
     Wish,
 )
 from baton.application.control import Fence, always_open
-from baton.domain.step.plan_steps import PLAN_PREFIX, OfferedPlan
+from baton.domain.step.plan_steps import PLAN_PREFIX, OfferedPlan, PlanNews
 from baton.domain.step.results import ActuationKind, Measured
 
 POLL_SECONDS = 0.5  # between two looks at a plan
 REQUEST_SECONDS = 5.0  # the limit of one request to an executor
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
-SILENT_SECONDS = 120.0  # without an answer or a change, after which an executor is said to be silent
 ABORT_SECONDS = 60.0  # how long an abort waits until the executor says that the plan is over
 MAX_MESSAGE = 500  # characters of an executor's message that are kept
 
@@ -114,6 +114,7 @@ class ExecutorCatalogue:
     environment: str | None
     plans: Mapping[str, OfferedPlan]
     devices: tuple[str, ...] = ()
+    activity: str | None = None  # in words
 
 
 class PlanExecutor(Protocol):
@@ -183,7 +184,8 @@ class PlanAction:
 
     async def prepare(self, call: ActionCall) -> Token:
         try:
-            offered = (await self.executor.catalogue()).plans.get(self.plan)
+            catalogue = await self.executor.catalogue()
+            offered = catalogue.plans.get(self.plan)
             if offered is None:
                 raise PlanRejectedError(f"{self.executor_name} does not offer {self.plan}; open its environment.")
             if call.pinned is not None and call.pinned != offered.digest:
@@ -192,8 +194,8 @@ class PlanAction:
                     f"{self.name} is another than the one that was pinned; look at it, and register the procedure again."
                 )
                 raise PlanChangedError(detail, facts)
-            own = {} if offered.checkpoints else {"checkpoints": False}
-            return {**await self.executor.prepare(self.job(call)), **own}
+            own: Token = {} if offered.checkpoints else {"checkpoints": False}
+            return {"environment": catalogue.environment, **await self.executor.prepare(self.job(call)), **own}
         except PlanExecutorSilentError as silent:
             raise PlanExecutorUnavailableError(f"{self.executor_name} does not answer: {silent}") from silent
 
@@ -214,8 +216,13 @@ class PlanAction:
 
     async def collect(self, call: ActionCall, job_id: str) -> ActionResult:
         job, began_at, asked = self.job(call), call.time.now(), Wish.CONTINUE
+        known, changed_at = PlanState(phase=PlanPhase.RUNNING), began_at
+        call.tell(self._news(call, job_id, known, None, changed_at))
         while True:
             state = await self._state(job, job_id)
+            changed_at = changed_at if state == known else call.time.now()
+            known = state
+            call.tell(self._news(call, job_id, state, call.time.now(), changed_at))
             if state.phase is PlanPhase.ENDED:
                 return self._result(state, job_id, asked)
             if state.phase in (PlanPhase.LOST, PlanPhase.PENDING):
@@ -227,6 +234,23 @@ class PlanAction:
             if (call.time.now() - began_at).total_seconds() > self.timeout_seconds:
                 raise self._unknown(job, job_id, f"The plan did not end within {self.timeout_seconds:g} s", state)
             await call.time.sleep(POLL_SECONDS)
+
+    def _news(
+        self, call: ActionCall, job_id: str, state: PlanState, answered_at: datetime | None, changed_at: datetime
+    ) -> PlanNews:
+        """Return what is known of a plan, for those who ask about its step."""
+        environment = call.token.get("environment_id") or call.token.get("environment")
+        return PlanNews(
+            name=self.name,
+            key=call.key,
+            job_id=job_id,
+            environment=None if environment is None else str(environment),
+            phase=None if answered_at is None else state.phase.value,
+            message=state.message[:MAX_MESSAGE],
+            run_uids=state.run_uids,
+            answered_at=answered_at,
+            changed_at=changed_at,
+        )
 
     async def _ask(self, wish: Wish, asked: Wish, state: PlanState, job: PlanJob, job_id: str) -> Wish:
         """Ask of the executor what the record wishes; return what was asked of it last."""

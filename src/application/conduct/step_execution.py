@@ -36,10 +36,12 @@ from baton.application.ports import Clock, StoreUnavailableError
 from baton.application.telemetry import error_location
 from baton.domain.conduct import messages
 from baton.domain.conduct.messages import ConductVerdict, Mark, PlacedRequest, StepPlace, StepReport, target_of
+from baton.domain.conduct.plan_progress import PlacedPlanNews
 from baton.domain.conduct.signals import ConductSignals
 from baton.domain.procedure.activity_logbook import Activity, StepKind
 from baton.domain.recipe.steps import RecipeActionStep, RecipeComputeStep, RecipeStep, wait_seconds
 from baton.domain.steering.steering import Point
+from baton.domain.step.plan_steps import PlanNews
 from baton.domain.step.results import Artifact, PlacedStep
 from baton.domain.step.step_values import Memory, StepFault, deposit_of
 
@@ -247,6 +249,7 @@ class StepExecution:
         self._takes_over = False  # whether it continues what an earlier conduct left under way
         self._found_id: str | None = None  # the id of that, where it was begun
         self._wish = Wish.CONTINUE  # what the record asks of an action under way
+        self._news: PlacedPlanNews | None = None  # what was last heard of a plan that is waited for
         self.kind = StepKind(self._step.kind)
         self.unsettled: UnsettledOutcome | None = None
         self._began_at: float | None = None  # when the effect began, by the clock that silence is measured with
@@ -500,8 +503,20 @@ class StepExecution:
         assert isinstance(step, RecipeActionStep), "only programs and actions are submitted"
         assert action is not None, "only an action that can be found again is submitted"
         pinned = self._plan.plan_digests.get(step.name)
-        call = replace(effects.action_call(step, place, fence), wish=lambda: self._wish, pinned=pinned)
+        call = effects.action_call(step, place, fence)
+        call = replace(call, wish=lambda: self._wish, pinned=pinned, tell=self._keep_news)
         return SubmittedAction(action, step, call, effects.routes)
+
+    def _keep_news(self, news: PlanNews) -> None:
+        """Keep what was heard of a plan for the next heartbeat."""
+        place = self._place
+        self._news = PlacedPlanNews(
+            conduct_id=place.conduct_id,
+            iteration_index=place.iteration_index,
+            closing=place.closing,
+            step_index=place.step_index,
+            **dict(news),
+        )
 
     async def _prepare(self, work: SubmittedWork) -> SubmittedWork | StepReport:
         """Return the work with the token that it is found by, which is made before anything may begin."""
@@ -591,7 +606,7 @@ class StepExecution:
 
     async def _beat(self, marker: UUID | None) -> ConductSignals:
         self._attempt.heartbeat(f"step {self._place.step_index + 1}")
-        signals = await self._runner.watch.beat(self._ledger, self._plan, self._place, marker)
+        signals = await self._runner.watch.beat(self._ledger, self._plan, self._place, marker, self._news)
         if self.kind is StepKind.CHECK and not self._place.closing:
             at = self._place.model_dump(include=set(PlacedStep.model_fields))
             if PlacedStep(**at) in signals.skipped_waits:

@@ -76,6 +76,7 @@ class PlanCatalogues:
             environment=offered.environment,
             plans={plan: one.model_dump(mode="json") for plan, one in offered.plans.items()},
             devices=list(offered.devices),
+            activity=offered.activity,
         )
 
     async def _silent_row(self, name: str, trouble: str, kept: PlanExecutorCatalogue | None) -> PlanExecutorCatalogue:

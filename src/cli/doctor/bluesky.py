@@ -1,7 +1,6 @@
 """The check of everything beside Bluesky: the executors of plans, and the witnesses that gave word in the last day."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
 from baton.application.plan_settings import PlanExecutorKind
 from baton.application.settings import Settings
@@ -11,12 +10,12 @@ from baton.infrastructure.postgres.pool import Connection
 
 TESTED = {PlanExecutorKind.QUEUESERVER: "RE Manager v0.0.25", PlanExecutorKind.BLUEAPI: "1.5.0"}
 """The releases that the adapters are tested with; blueapi tells that of its REST API."""
-COLUMNS = ("executor", "asked_at", "heard_at", "trouble", "version", "environment", "plans", "devices")
+COLUMNS = ("executor", "asked_at", "heard_at", "trouble", "version", "environment", "plans", "devices", "activity")
 ROWS = f"SELECT {', '.join(COLUMNS)} FROM plan_executors WHERE executor = ANY(%s)"
 LATE_SECONDS = 60.0  # a lag of a witness that is told as a fault
-WITNESSES = """SELECT count(*), max(lag_seconds) FILTER (WHERE heard_at > clock_timestamp() - interval '2 min'),
-    coalesce(sum(refused), 0), coalesce(sum(dropped), 0), max(heard_at)
-FROM run_witness_contacts WHERE heard_at > clock_timestamp() - interval '1 day'"""
+WITNESSES = """SELECT witness_id, count(*), max(lag_seconds) FILTER (WHERE heard_at > clock_timestamp() - interval '2 min'),
+    sum(refused)::bigint, sum(dropped)::bigint, extract(epoch FROM clock_timestamp() - max(heard_at))::float8
+FROM run_witness_contacts WHERE heard_at > clock_timestamp() - interval '1 day' GROUP BY witness_id ORDER BY 6"""
 
 
 async def examine_bluesky(connection: Connection, settings: Settings) -> CheckResult:
@@ -28,8 +27,12 @@ async def examine_bluesky(connection: Connection, settings: Settings) -> CheckRe
     for name, executor in declared.items():
         fault, doubt, sentence = describe_executor(KnownExecutor(executor, rows.get(name)))
         (faults if fault else doubts if doubt else told).append(sentence)
-    words, late = describe_witnesses(*(await (await connection.execute(WITNESSES)).fetchall())[0])
-    (doubts if late else told).append(words)
+    heard = await (await connection.execute(WITNESSES)).fetchall()
+    for witness_id, *figures in heard:
+        words, late = describe_witness(f"Witness {witness_id or 'of an earlier release'}", *figures)
+        (doubts if late else told).append(words)
+    if not heard:
+        told.append("No witness gave word in the last day.")
     sentences = " ".join([*faults, *doubts, *told])
     return wrong(sentences) if faults else warning(sentences) if doubts else ok(sentences)
 
@@ -53,16 +56,14 @@ def describe_executor(known: KnownExecutor) -> tuple[bool, bool, str]:
         *([f"it does not offer {', '.join(missing)}"] if missing else []),
         *([f"nobody says what {', '.join(silent)} touches"] if silent else []),
     ]
-    return False, bool(doubts), f"{heard}{': ' if doubts else ''}{'; '.join(doubts)}."
+    release = ["its release is tested"] if tested is not None and row.version == tested else []
+    environment = [] if row.environment is None else [f"environment {row.environment}"]
+    known_facts = [f"{len(row.plans)} plans in its catalogue", *release, *environment]
+    return False, bool(doubts), f"{heard}: {'; '.join([*known_facts, *doubts])}."
 
 
-def describe_witnesses(count: int, lag: float | None, refused: int, dropped: int, heard_at: Any) -> tuple[str, bool]:
-    """Return the sentence about the witnesses of the last day, and whether something was lost or is late."""
-    if not count:
-        return "No witness gave word in the last day.", False
-    ago = (datetime.now(UTC) - heard_at) / timedelta(seconds=1)
-    words = f"Witnesses gave word of {count} run{'' if count == 1 else 's'} in the last day, the last {ago:.0f} s ago"
-    lost = [f"{number} {what}" for number, what in ((refused, "documents refused"), (dropped, "dropped")) if number]
-    late = lag is not None and lag > LATE_SECONDS
-    behind = [f"{lag:.0f} s behind"] if late else []
-    return f"{', '.join([words, *behind, *lost])}.", bool(lost) or late
+def describe_witness(name: str, count: int, lag: float | None, refused: int, dropped: int, ago: float) -> tuple[str, bool]:
+    """Return the sentence about a witness of the last day, and whether something was lost or is late."""
+    words = f"{name} gave word of {count} run{'' if count == 1 else 's'} in the last day, the last {ago:.0f} s ago"
+    parts = [*([] if lag is None else [f"{lag:.0f} s behind"]), f"{refused} documents refused", f"{dropped} dropped"]
+    return f"{words}: {', '.join(parts)}.", bool(refused or dropped) or (lag is not None and lag > LATE_SECONDS)

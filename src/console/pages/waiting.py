@@ -21,8 +21,10 @@ SENTENCES = {
     WaitingKind.HELD_RUN: "A run is held; it continues when somebody resumes it.",
     WaitingKind.HELD_PROCEDURE: "A procedure is held; it continues when somebody resumes it.",
     WaitingKind.UNKNOWN_OUTCOME: "A step may or may not have been done; look at the hardware and say which.",
+    WaitingKind.SILENT_PLAN: "Nothing was heard of a Bluesky plan for two minutes; look at its executor.",
     WaitingKind.CLOSING_FAILED: "What should have led to a safe state was not done; look at the equipment and say so.",
     WaitingKind.FAILED_RUN: "A run failed; write a note about it, or say that you have looked at it.",
+    WaitingKind.WITNESSED_PAST_GATE: "A run elsewhere began past a closed gate; write a note about it.",
     WaitingKind.HELD_QUEUE: "A queue is held; it starts nothing until somebody resumes it.",
     WaitingKind.BLOCKED_QUEUE_ITEM: "A queue waits for a gate that somebody must open.",
     WaitingKind.WRONG_COPY: "A copy has other bytes than it should have; check it again, or discard it.",
@@ -35,6 +37,7 @@ WRONG = frozenset(
     {
         WaitingKind.LOST_CONDUCT,
         WaitingKind.UNKNOWN_OUTCOME,
+        WaitingKind.SILENT_PLAN,
         WaitingKind.CLOSING_FAILED,
         WaitingKind.FAILED_RUN,
         WaitingKind.BLOCKED_QUEUE_ITEM,

@@ -9,6 +9,7 @@ from baton.domain.access.actor import Appearance, Names, names_of
 from baton.domain.conduct.endings import LOST
 from baton.domain.conduct.estimates import Estimate, conduct_estimate
 from baton.domain.conduct.live_work import ConductUnderWay, LiveRun, LiveWork, LostProcedure
+from baton.domain.conduct.plan_progress import running_plan
 from baton.domain.conduct.progress import ConductPhase, RunConductProgress, WaitingFor
 from baton.domain.conduct.run_conduct import load_opening, run_estimate
 from baton.domain.conduct.views import WorkerContact, heartbeat_silence, progress_text, worker_contact
@@ -214,6 +215,7 @@ def conduct_now(live: ConductUnderWay, names: Names, now: datetime) -> Reads[Con
     """Return a live conduct as it is shown."""
     procedure, opened, progress = live.procedure, live.opened, live.progress
     silence = heartbeat_silence(progress, now)
+    plan, message = (yield from running_plan(progress, now)), progress_text(opened, progress, None, now)
     return ConductNow(
         procedure_id=procedure.id,
         name=procedure.name,
@@ -222,7 +224,7 @@ def conduct_now(live: ConductUnderWay, names: Names, now: datetime) -> Reads[Con
         command_name=opened.command_name,
         phase=progress.shown_phase,
         step=step_now(live),
-        message=progress_text(opened, progress, None, now),
+        message=message if plan is None else f"{message}, {plan.text}",
         waiting_for=None if progress.waiting_for is None else WaitingFor(progress.waiting_for),
         pending_request=procedure.pending_request,
         started_at=progress.started_at,

@@ -122,6 +122,7 @@ class ConductProgress(Progress):
     iteration_index: int | None = None
     active_at: datetime
     """When the conduct was opened, wrote its last ledger row or stopped waiting: what the restart limit counts from."""
+    plan_step: dict[str, Any] | None = None  # What was last heard of a Bluesky plan that one of its steps has carried out.
 
     @property
     def shown_phase(self) -> ConductPhase:

@@ -27,6 +27,7 @@ from baton.domain.conduct.estimates import (
 )
 from baton.domain.conduct.messages import lifecycle_failure
 from baton.domain.conduct.pins import UNPINNABLE, literal_steps
+from baton.domain.conduct.plan_progress import PlanStepView, running_plan
 from baton.domain.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait
 from baton.domain.conduct.steered_conduct import SteeringView, WaitingQuestion, load_waiting_question
 from baton.domain.conduct.views import PendingRequestView, pending_since, pending_view
@@ -321,6 +322,8 @@ class RunConductView(AnswerForm):
     waiting: RunWait | None = None
     """What it waits for, or whether it waits."""
     pending: PendingRequestView | None = None  # What a hold of the run, or a request to its current phase, waits for there.
+    plan_step: PlanStepView | None = None
+    """The Bluesky plan that the step of its current phase waits for."""
     started_at: datetime | None = None
     heartbeat_at: datetime | None = None
     estimate: Annotated[
@@ -386,6 +389,14 @@ def load_phase_question(progress: RunConductProgress, now: datetime) -> Reads[St
     return (yield from load_waiting_question(opening.phases[progress.phase_index].procedure_id, now))
 
 
+def running_plan_of(phase: Procedure, now: datetime) -> Reads[PlanStepView | None]:
+    """Return the plan that the live conduct of a phase waits for."""
+    progress = yield from record_of(records.ConductProgress, procedure_id=phase.id)
+    if progress is None or phase.live_conduct_id != progress.conduct_id:
+        return None
+    return (yield from running_plan(progress, now))
+
+
 @run.query(get="/{run_id}/conduct", returns=RunConductView)
 class GetRunConduct(Query[RunConductView]):
     """How the latest conduct of a run goes, phase by phase, what it waits for and its result."""
@@ -419,6 +430,7 @@ class GetRunConduct(Query[RunConductView]):
             current_procedure_id=current,
             waiting=None if live is None or live.waiting is None else RunWait(**live.waiting),
             pending=None if current is None else (yield from pending_in(run, found[current], call.now)),
+            plan_step=None if current is None else (yield from running_plan_of(found[current], call.now)),
             started_at=opening.occurred_at,
             heartbeat_at=None if progress is None else progress.heartbeat_at,
             estimate=None if live is None else (yield from run_estimate(run, opening, found, live, call.now)),

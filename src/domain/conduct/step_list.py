@@ -13,6 +13,7 @@ from pydantic import Field
 from baton.domain.conduct.ends import UNKNOWN_OUTCOMES
 from baton.domain.conduct.ledger import LedgerPart, LedgerPort, ListPlace, StepRow
 from baton.domain.conduct.messages import SKIPPED, Mark, describe_step
+from baton.domain.conduct.plan_progress import PlanStepView, recorded_plan
 from baton.domain.conduct.progress import ConductPhase, ConductProgress, OpenedConduct
 from baton.domain.conduct.views import LOOPS
 from baton.domain.kernel import Call, Query
@@ -23,6 +24,7 @@ from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.reads import Reads, ask, events_of, record_of
+from baton.domain.step.plan_steps import plan_name
 from baton.domain.step.results import StepVerdict, shown_value
 
 BEFORE_CURRENT = 6  # One part in so many of the steps that are shown lies before the current one.
@@ -80,6 +82,8 @@ class ListedStep(AnswerForm):
     deviates: Annotated[bool, Field(description="Whether a setpoint read otherwise than it was written.")] = False
     error_class: str | None = None
     message: str | None = None
+    plan_step: PlanStepView | None = None
+    """The Bluesky plan of a step that is running, or whose outcome is unknown."""
 
 
 class StepStretch(AnswerForm):
@@ -149,6 +153,10 @@ class ListProcedureSteps(Query[ProcedureSteps]):
         ledger = yield from ask(LedgerPort.ledger_part, conduct_ids, place)
         deployment = yield from ask(DeploymentPort.deployment)
         book = StepBook.of(openings, place, ledger, current)
+        plans: dict[int, PlanStepView | None] = {}
+        for index, step in enumerate(listed.steps, place.first):
+            if plan_name(step) is not None and book.state(index) in (StepState.RUNNING, StepState.UNKNOWN):
+                plans[index] = yield from recorded_plan(book.rows_of(index), place, progress)
         items = [
             ListedStep(
                 step_index=index,
@@ -156,6 +164,7 @@ class ListProcedureSteps(Query[ProcedureSteps]):
                 step=step,
                 state=book.state(index),
                 **facts_in(book.rows_of(index)),
+                plan_step=plans.get(index),
             )
             for index, step in enumerate(listed.steps, place.first)
         ]

@@ -12,6 +12,7 @@ from baton.domain.conduct.conduct import options_of
 from baton.domain.conduct.estimates import AT_A_STEP, Estimate, conduct_estimate
 from baton.domain.conduct.ledger import LedgerPort, MeasuredObjective
 from baton.domain.conduct.messages import describe_step
+from baton.domain.conduct.plan_progress import PlanStepView, running_plan, unknown_plan
 from baton.domain.conduct.progress import ConductPhase, ConductProgress, OpenedConduct, WaitingFor
 from baton.domain.kernel import Call, Event, Query
 from baton.domain.procedure import procedure as procedures
@@ -104,6 +105,12 @@ class ConductView(AnswerForm):
         Estimate | None,
         Field(description="How long the rest takes, or taking it up again where it is held. Null where nothing follows."),
     ] = None
+    plan_step: Annotated[
+        PlanStepView | None,
+        Field(
+            description="The Bluesky plan that its step waits for, or whose outcome is unknown. Null where there is none."
+        ),
+    ] = None
     result: ConductResult | None = None
 
 
@@ -122,7 +129,10 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
     silence = heartbeat_silence(progress, call.now)
     asked = procedure.pending_request if live and procedure.live_conduct_id == opened.conduct_id else None
     pending = None if asked is None else (yield from pending_view(procedure, progress, asked, call.now))
+    plan = yield from (running_plan(progress, call.now) if live else unknown_plan(procedure))
     message = progress_text(opened, progress, measured, call.now) if result is None else ending_text(result)
+    if live and plan is not None:
+        message += f", {plan.text}"
     if not live and procedure.hold_lapsed:
         message += "; a hold that was asked for came too late"
     return ConductView(
@@ -145,6 +155,7 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
         hold_lapsed=not live and procedure.hold_lapsed,
         measurement=measured,
         options=options_of(procedure),
+        plan_step=plan,
         estimate=(yield from conduct_estimate(procedure, progress, call.now)),
         result=result,
     )

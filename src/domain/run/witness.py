@@ -138,7 +138,7 @@ class Standing(Value):
 
 @dataclass(frozen=True)
 class WitnessContact(Record):
-    """When a witness last gave word of a run, and how it was doing."""
+    """When a witness last gave word of a run, how it was doing, and what it saw of the run."""
 
     relation: ClassVar[str] = "run_witness_contacts"
     key: ClassVar[tuple[str, ...]] = ("run_id",)
@@ -148,3 +148,10 @@ class WitnessContact(Record):
     refused: int
     dropped: int
     events: dict[str, Any]
+    submission_key: UUID | None = None  # The key of the plan step that the run belongs to.
+    document_uid: str | None = None
+    num_points: int | None = None  # The number of events that the start document announces.
+    last_document: str | None = None
+    last_document_at: datetime | None = None
+    exit_status: str | None = None  # What the stop document says.
+    witness_id: UUID | None = None  # The account that gave the word.

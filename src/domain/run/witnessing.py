@@ -1,7 +1,9 @@
 """What the witness of a run tells while it happens: its devices, pauses, signs of life, and how it ended."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
+from uuid import UUID
 
 from pydantic import Field
 
@@ -47,11 +49,11 @@ class InvalidRunWitnessChangeError(Invalid, context="run"):
 
 
 class WitnessFacts(NamedTuple):
-    """What a word from a witness is judged by: the changes told before, whether it is of a Bluesky plan that a step of the
-    run has carried out, the owners of the devices, the phases."""
+    """What a word from a witness is judged by: the changes told before, what was heard of the witness, the owners of
+    the devices, the phases."""
 
     told: Sequence[RunWitnessChanged]
-    of_step: bool
+    contact: WitnessContact | None
     asset_ids: IdSet
     phases: Phases
 
@@ -84,12 +86,12 @@ class WitnessRunChange(JudgedVerb[Run, WitnessFacts]):
         told = yield from latest_events(run.id, RunWitnessChanged, count=MEMORY)
         owners = yield from owners_of([address_of(source) for source in self.sources])
         owned = frozenset(asset.id for assets in owners.values() for asset in assets)
-        of_step = run.witness is None and (yield from record_of(WitnessContact, run_id=run.id)) is not None
-        return WitnessFacts(told, of_step, owned, (yield from load_end(run)) if self.change is WitnessChange.ENDED else ())
+        contact = yield from record_of(WitnessContact, run_id=run.id)
+        return WitnessFacts(told, contact, owned, (yield from load_end(run)) if self.change is WitnessChange.ENDED else ())
 
     def decide(self, run: Run, call: Call, facts: WitnessFacts) -> Outcome:
-        heard = Put(WitnessContact(run_id=run.id, heard_at=call.now, **dict(self.standing)))
-        if facts.of_step:
+        heard = Put(self.next_contact(run.id, call, facts.contact))
+        if run.witness is None and facts.contact is not None:
             return [heard]  # the end of a plan ends the step, and nothing of the run
         if run.witness is None:
             raise self.cannot("not_witnessed", "The run is one of the service's own; only a witnessed one has changes told.")
@@ -108,6 +110,25 @@ class WitnessRunChange(JudgedVerb[Run, WitnessFacts]):
             return [told, heard, *end_of(run, witnessed_ending(run.witness, self.end))]
         # Nothing is kept from devices that were used long ago.
         return [told, heard, *([] if run.witness.late else assets_in_use(ids))]
+
+    def next_contact(self, run_id: UUID, call: Call, known: WitnessContact | None) -> WitnessContact:
+        """Return the row of what is known of the witness after this word; its end says how many events came."""
+        if known is None:
+            return WitnessContact(run_id=run_id, heard_at=call.now, witness_id=call.principal_id, **dict(self.standing))
+        standing = dict(self.standing) if "standing" in self.model_fields_set else {}
+        contact = replace(known, heard_at=call.now, witness_id=call.principal_id, **standing)
+        match self.change:
+            case WitnessChange.HEARD:
+                is_new = contact.events != known.events
+                return replace(contact, last_document="event", last_document_at=call.now) if is_new else contact
+            case WitnessChange.DESCRIBED:
+                return replace(contact, last_document="descriptor", last_document_at=self.at)
+            case WitnessChange.ENDED if self.end is not None:
+                came = {stream: count.recorded for stream, count in self.end.streams.items()}
+                contact = replace(contact, events=came, exit_status=self.end.exit_status.value)
+                return replace(contact, last_document="stop", last_document_at=self.at)
+            case _:
+                return contact
 
 
 def assets_in_use(asset_ids: IdSet) -> list[Enlist]:

@@ -22,9 +22,10 @@ from baton.domain.shared.text import MayContainPersonalData, TextsMayContainPers
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Answer, Claim, Enlist, Put
 from baton.domain.start.run_start import GATES, InvalidRunParametersError, RunRequest, RunStart, load_start
-from baton.domain.step.plan_steps import PlanStepPort
+from baton.domain.step.plan_steps import PlanStepPort, SubmittedPlan
 
 MAX_METADATA = 65_536  # Bytes of JSON.
+MAX_COUNT = 2**53
 
 
 class InvalidRunMetadataError(Invalid, context="run", reason="too_large"):
@@ -43,7 +44,7 @@ class WitnessedStart(NamedTuple):
 
     recorded_id: UUID | None
     start: RunStart | None
-    procedure_id: UUID | None = None  # The procedure whose step it is.
+    plan: SubmittedPlan | None = None  # The step that has it carried out.
     of_step: bool = False  # Whether it is recorded by the run that this procedure is a phase of.
 
 
@@ -89,13 +90,13 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
             raise InvalidRunMetadataError(detail, facts={"bytes": size})
 
     def gather(self, call: Call) -> Reads[WitnessedStart]:
-        procedure = yield from self.load_procedure()
-        procedure_id = None if procedure is None else procedure.id
+        plan = yield from self.load_plan_step()
+        procedure = None if plan is None else (yield from find(Procedure, plan.procedure_id))
         if procedure is not None and procedure.parent_run_id is not None:
-            return WitnessedStart(procedure.parent_run_id, None, procedure_id, of_step=True)
+            return WitnessedStart(procedure.parent_run_id, None, plan, of_step=True)
         recorded_id = yield from holder_of(BLUESKY_RUNS, self.document_uid)
         if recorded_id is not None:
-            return WitnessedStart(recorded_id, None, procedure_id)
+            return WitnessedStart(recorded_id, None, plan)
         request = RunRequest(
             name=self.name,
             plan_id=self.plan_id,
@@ -106,25 +107,22 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
         start = yield from load_start(request, call)
         known = known_parameters(start.method, self.parameters)
         judged = replace(start, request=request.model_copy(update={"override_parameters": known}))
-        return WitnessedStart(None, judged, procedure_id)
+        return WitnessedStart(None, judged, plan)
 
-    def load_procedure(self) -> Reads[Procedure | None]:
-        """Return the procedure whose step has the Bluesky plan carried out, by the key or task in the start document."""
+    def load_plan_step(self) -> Reads[SubmittedPlan | None]:
+        """Return the step that has the Bluesky plan carried out, by the key or task in the start document."""
         own, task_id = self.metadata.get("baton"), self.metadata.get("blueapi_task_id")
         key = own.get("key") if isinstance(own, dict) else None
         key, task_id = (text if isinstance(text, str) else None for text in (key, task_id))
         if key is None and task_id is None:
             return None
-        return (yield from find(Procedure, (yield from ask(PlanStepPort.plan_step_procedure, key, task_id))))
+        return (yield from ask(PlanStepPort.submitted_plan, key, task_id))
 
     def decide(self, call: Call, facts: WitnessedStart) -> Outcome:
         if facts.start is None:
             assert facts.recorded_id is not None, "it is recorded already"
-            answer = witnessed_answer(facts.recorded_id, facts.procedure_id)
-            heard = WitnessContact(
-                run_id=facts.recorded_id, heard_at=call.now, lag_seconds=0, refused=0, dropped=0, events={}
-            )
-            return [Put(heard), answer] if facts.of_step else [answer]
+            answer = witnessed_answer(facts.recorded_id, facts.plan)
+            return [Put(self.first_contact(facts.recorded_id, call, facts.plan)), answer] if facts.of_step else [answer]
         start, id = facts.start, self.run_id
         report, late = GateReport(), call.now - self.began_at > LATE
         report.ask_all(GATES, ("start_run",), start)
@@ -149,17 +147,37 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
             override_reason=self.override_reason,
             witnessed_by=call.principal_id,
         )
-        contact = WitnessContact(run_id=id, heard_at=call.now, lag_seconds=0, refused=0, dropped=0, events={})
         live = [] if late else [Enlist(LIVE_RUNS, str(self.plan_id))]
         claim = Claim(BLUESKY_RUNS, self.document_uid, rival=ConcurrencyError("The run is recorded by another request."))
         is_past = self.override_reason is not None or (not late and bool(report.refusals))
         past = [Enlist(PAST_GATE, "")] if is_past else []
-        return [witnessed, claim, Put(contact), *live, *past, witnessed_answer(id, facts.procedure_id)]
+        contact = self.first_contact(id, call, facts.plan)
+        return [witnessed, claim, Put(contact), *live, *past, witnessed_answer(id, facts.plan)]
+
+    def first_contact(self, run_id: UUID, call: Call, plan: SubmittedPlan | None) -> WitnessContact:
+        """Return the row of what is known of the witness, with its first word."""
+        announced = self.metadata.get("num_points")
+        if isinstance(announced, bool) or not isinstance(announced, int) or not 0 <= announced <= MAX_COUNT:
+            announced = None
+        return WitnessContact(
+            run_id=run_id,
+            heard_at=call.now,
+            lag_seconds=0,
+            refused=0,
+            dropped=0,
+            events={},
+            submission_key=None if plan is None else plan.submission_key,
+            document_uid=self.document_uid,
+            num_points=announced,
+            last_document="start",
+            witness_id=call.principal_id,
+            last_document_at=self.began_at,
+        )
 
 
-def witnessed_answer(run_id: UUID, procedure_id: UUID | None) -> Answer:
+def witnessed_answer(run_id: UUID, plan: SubmittedPlan | None) -> Answer:
     """Return the answer that names the run that records the one elsewhere, and the procedure whose step it is."""
-    return Answer({"run_id": str(run_id), "procedure_id": None if procedure_id is None else str(procedure_id)})
+    return Answer({"run_id": str(run_id), "procedure_id": None if plan is None else str(plan.procedure_id)})
 
 
 def known_parameters(method: Method, parameters: Parameters) -> Parameters:

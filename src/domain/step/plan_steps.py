@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 from uuid import UUID
 
 from pydantic import Field, JsonValue
@@ -69,6 +69,7 @@ class PlanExecutorCatalogue(Record):
     environment: str | None
     plans: dict[str, Any]
     devices: list[Any]
+    activity: str | None = None  # What the executor says that it is doing.
 
     def find_plan(self, plan: str) -> OfferedPlan | None:
         """Return a plan as it is offered; None where it is not."""
@@ -97,11 +98,32 @@ class DeclaredPlanExecutor(Protocol):
     def device_addresses(self) -> Mapping[str, tuple[str, ...]]: ...
 
 
+class PlanNews(Value):
+    """What a worker last heard of a plan that it waits for."""
+
+    name: str
+    key: UUID
+    job_id: str
+    environment: str | None
+    phase: str | None
+    message: str
+    run_uids: tuple[str, ...]
+    answered_at: datetime | None
+    changed_at: datetime
+
+
+class SubmittedPlan(NamedTuple):
+    """A step that had a Bluesky plan carried out: its procedure, and the key of its submission."""
+
+    procedure_id: UUID
+    submission_key: UUID
+
+
 class PlanStepPort(Protocol):
     """Knows the steps that have Bluesky plans carried out."""
 
-    async def plan_step_procedure(self, submission_key: str | None, task_id: str | None) -> UUID | None:
-        """Return the procedure whose step was submitted under this key, or as this task of a blueapi."""
+    async def submitted_plan(self, submission_key: str | None, task_id: str | None) -> SubmittedPlan | None:
+        """Return the step that was submitted under this key, or as this task of a blueapi."""
 
 
 class PlanNotAllowedError(Conflict, context="operation", reason="plan_not_allowed"):

@@ -3,7 +3,7 @@ blocked, wrong copies, supplies that come back, clearances in review, proposed c
 with the commands that resolve it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -19,7 +19,8 @@ from baton.domain.caution.caution import Caution, CautionTarget, CautionTargetKi
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.conduct.endings import LOST
 from baton.domain.conduct.live_views import appearance
-from baton.domain.conduct.live_work import load_lost_work
+from baton.domain.conduct.live_work import load_conducts, load_lost_work
+from baton.domain.conduct.plan_progress import PlanStepView, running_plan, unknown_plan
 from baton.domain.conduct.progress import CLOSING_FAILED
 from baton.domain.conduct.run_conduct import phases_left
 from baton.domain.data.dataset import Dataset
@@ -57,6 +58,7 @@ class WaitingKind(StrEnum):
     HELD_RUN = "held_run"
     HELD_PROCEDURE = "held_procedure"
     UNKNOWN_OUTCOME = "unknown_outcome"
+    SILENT_PLAN = "silent_plan"
     CLOSING_FAILED = "closing_failed"
     FAILED_RUN = "failed_run"
     WITNESSED_PAST_GATE = "witnessed_past_gate"
@@ -85,6 +87,7 @@ class Waiting:
     facility_code: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     holder: Appearance | None = None  # Of what is held.
+    plan_step: PlanStepView | None = None  # Of a step whose plan is silent, or whose outcome is unknown.
     withheld: frozenset[str] = frozenset()  # Commands that this thing keeps from the caller, whatever the policies permit.
 
 
@@ -120,6 +123,8 @@ class WaitingItem(Value):
     held_by_name: str | None
     commands: tuple[ResolvingCommand, ...]
     """The commands that resolve it."""
+    plan_step: PlanStepView | None = None
+    """The Bluesky plan of a step whose outcome is unknown, or that is silent; null for all else."""
 
 
 def rows_where(query: type[ListQuery], *where: Where) -> Reads[list[Any]]:
@@ -283,8 +288,28 @@ def held_procedures(call: Call) -> Reads[list[Waiting]]:
     for one in (yield from find_all(Procedure, (row.procedure_id for row in rows))).values():
         if one.status is ProcedureStatus.HELD and one.live_conduct_id is None:
             (held,) = yield from latest_events(one.id, ProcedureHeld, count=1)
-            found.append(waiting_procedure(one, appearance(held)))
+            waiting = waiting_procedure(one, appearance(held))
+            if waiting.kind is WaitingKind.UNKNOWN_OUTCOME and (plan := (yield from unknown_plan(one))) is not None:
+                waiting = replace(waiting, why=f"{waiting.why} Known: {plan.evidence}.", plan_step=plan)
+            found.append(waiting)
     return found
+
+
+def silent_plans(call: Call) -> Reads[list[Waiting]]:
+    """Return the conducts that wait for a Bluesky plan of which nothing was heard for two minutes."""
+    found = []
+    for one in (yield from load_conducts()):
+        plan = yield from running_plan(one.progress, call.now)
+        if plan is None or plan.silent_since is None:
+            continue
+        why = f"Nothing was heard of its plan for two minutes; look at {plan.executor}. Known: {plan.evidence}."
+        thing, commands = (WaitingKind.SILENT_PLAN, one.procedure.id, one.procedure.name), ("get_procedure_conduct", *ENDING)
+        judged = one.procedure.judged_asset_ids
+        found.append(Waiting(*thing, plan.silent_since, why, commands, judged, plan_step=plan))
+    return found
+
+
+ENDING = ("hold_procedure", "abort_procedure")
 
 
 def waiting_procedure(procedure: Procedure, holder: Appearance) -> Waiting:
@@ -426,6 +451,7 @@ SOURCES: dict[Source, frozenset[WaitingKind]] = {
     lost_conducts: frozenset({WaitingKind.LOST_CONDUCT}),
     held_runs: frozenset({WaitingKind.HELD_RUN}),
     held_procedures: frozenset({WaitingKind.HELD_PROCEDURE, WaitingKind.UNKNOWN_OUTCOME}),
+    silent_plans: frozenset({WaitingKind.SILENT_PLAN}),
     failed_closings: frozenset({WaitingKind.CLOSING_FAILED}),
     failed_runs: frozenset({WaitingKind.FAILED_RUN}),
     runs_past_gates: frozenset({WaitingKind.WITNESSED_PAST_GATE}),
@@ -498,6 +524,7 @@ def waiting_item(waiting: Waiting, permitted: Collection[str], names: Names) -> 
         held_by=None if waiting.holder is None else waiting.holder[0],
         held_by_name=None if waiting.holder is None else names[waiting.holder],
         commands=tuple(resolving_command(one, waiting, may_give(one, waiting, permitted)) for one in operations),
+        plan_step=waiting.plan_step,
     )
 
 

@@ -53,6 +53,8 @@ class Blueapi:
         _, environment = await self._ask("GET", "/environment")
         _, plans = await self._ask("GET", "/plans")
         _, devices = await self._ask("GET", "/devices")
+        _, worker = await self._ask("GET", "/worker/state")
+        _, active = await self._ask("GET", "/worker/task")
         served = plans.get("plans", ()) if isinstance(plans, Mapping) else ()
         listed = devices.get("devices", ()) if isinstance(devices, Mapping) else ()
         return ExecutorCatalogue(
@@ -63,6 +65,7 @@ class Blueapi:
                 for one in served
             },
             devices=tuple(sorted(str(one.get("name")) for one in listed)),
+            activity=_activity(worker, active),
         )
 
     async def describe_devices(self) -> dict[str, tuple[str, ...]]:
@@ -216,6 +219,12 @@ def _environment_id(environment: object) -> str | None:
     if not isinstance(environment, Mapping) or not environment.get("initialized"):
         return None
     return str(environment.get("environment_id"))
+
+
+def _activity(worker: object, active: object) -> str:
+    """Return what a service says that its worker is doing."""
+    task = active.get("task_id") if isinstance(active, Mapping) else None
+    return f"worker {str(worker)[:50]}, task {task}" if task else f"worker {str(worker)[:50]}"
 
 
 def _text(value: object) -> str | None:

@@ -68,6 +68,7 @@ class Queueserver:
             environment=str(status.get("worker_environment_state", "open")) if open_here else None,
             plans={str(name): offered_plan(_text(one), schema_of_queueserver(one), one) for name, one in plans.items()},
             devices=tuple(sorted(map(str, devices))),
+            activity=_activity(status),
         )
 
     async def describe_devices(self) -> dict[str, tuple[str, ...]]:
@@ -256,6 +257,13 @@ def _is_of(item: Mapping[str, Any], job: PlanJob) -> bool:
 def _text(plan: Mapping[str, Any]) -> str | None:
     text = plan.get("description")
     return text if isinstance(text, str) else None
+
+
+def _activity(status: Mapping[str, Any]) -> str:
+    """Return what a manager says that it is doing."""
+    item = status.get("running_item_uid")
+    what = f"manager {status.get('manager_state')}, RunEngine {status.get('re_state')}"
+    return f"{what}, item {item}" if item else what
 
 
 def _facts(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from baton.domain.data.procedure_files import FileRow
 from baton.domain.kernel import Event
 from baton.domain.procedure import procedure
 from baton.domain.procedure.activity_logbook import Activity
+from baton.domain.step.plan_steps import SubmittedPlan
 from baton.domain.step.results import ActuationKind
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.store import PostgresStore
@@ -137,9 +138,9 @@ SELECT count(*) FROM (
 COUNTED_OUTCOMES = 100  # the last outcomes of a kind of step on a target that its durations are taken from
 MAX_CACHED_OBJECTIVES = 1000  # conducts whose objective is cached
 
-PLAN_STEP = """(SELECT procedure_id FROM entries_procedure_activities
+PLAN_STEP = """(SELECT procedure_id, payload ->> 'submission_key' FROM entries_procedure_activities
 WHERE mark = 'in_flight' AND payload ->> 'submission_key' = %(key)s LIMIT 1)
-UNION ALL (SELECT procedure_id FROM entries_procedure_activities
+UNION ALL (SELECT procedure_id, payload ->> 'submission_key' FROM entries_procedure_activities
 WHERE mark = 'in_flight' AND payload #>> '{token,task_id}' = %(task)s LIMIT 1)
 LIMIT 1"""
 
@@ -208,9 +209,9 @@ class PostgresConductReader:
             rows = await (await connection.execute(FILE_ROWS, {"procedure": procedure_id})).fetchall()
         return [FileRow(*row) for row in rows]
 
-    async def plan_step_procedure(self, submission_key: str | None, task_id: str | None) -> UUID | None:
+    async def submitted_plan(self, submission_key: str | None, task_id: str | None) -> SubmittedPlan | None:
         row = await self._row(PLAN_STEP, {"key": submission_key, "task": task_id})
-        return None if row is None else UUID(str(row[0]))
+        return None if row is None else SubmittedPlan(row[0], UUID(row[1]))
 
     async def ledger_part(self, conduct_ids: Sequence[UUID], place: ListPlace) -> LedgerPart:
         span = {"first": place.first, "behind": place.first + place.limit}

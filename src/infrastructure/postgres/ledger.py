@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 
 from baton.application.conduct import ledger
 from baton.domain.conduct.messages import Mark, StepPlace
+from baton.domain.conduct.plan_progress import PlacedPlanNews
 from baton.domain.conduct.progress import ConductPhase, FilledSlot, RunWait, WaitingFor
 from baton.domain.procedure.activity_logbook import Activity
 from baton.domain.shared.writes import Record
@@ -102,7 +103,7 @@ AND conduct_id <> %(conduct_id)s AND NOT EXISTS (
         = (begun.conduct_id, begun.iteration_index, begun.closing, begun.step_index)
 ) ORDER BY recorded_at DESC LIMIT 1"""
 STORED = f"SELECT payload {HERE} AND mark = %(mark)s"
-BEAT = f"""UPDATE conduct_progress SET heartbeat_at = clock_timestamp(),
+BEAT = f"""UPDATE conduct_progress SET heartbeat_at = clock_timestamp(), plan_step = coalesce(%(news)s::json, plan_step),
     effect_beat_at = CASE WHEN effect_id = %(effect)s THEN clock_timestamp() ELSE effect_beat_at END
 WHERE {LIVE} RETURNING {MOVED}"""
 CLOSE = f"""UPDATE conduct_progress SET phase = 'Closing', waiting_for = NULL, heartbeat_at = clock_timestamp(),
@@ -227,8 +228,15 @@ class PostgresLedger:
         found: Mapping[str, object] = payload
         return found
 
-    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()) -> ledger.BeatReply:
-        rows = await self._rows(BEAT, {**place.model_dump(), **watch_values(watched), "effect": effect_id})
+    async def beat(
+        self,
+        place: StepPlace,
+        effect_id: UUID | None,
+        watched: ledger.StreamVersions = (),
+        news: PlacedPlanNews | None = None,
+    ) -> ledger.BeatReply:
+        told = None if news is None else news.model_dump_json()
+        rows = await self._rows(BEAT, {**place.model_dump(), **watch_values(watched), "effect": effect_id, "news": told})
         return ledger.BeatReply(True, rows[0][0]) if rows else ledger.BeatReply(False)
 
     async def begin_closing(
