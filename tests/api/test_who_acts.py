@@ -72,10 +72,11 @@ async def test_access_names_only_what_a_call_of_this_caller_can_reach(api: Api) 
     account = await api.create("/actors", {"name": "Bridge", "kind": "service_account"})
     inner = {"RequestDecisionDebrief", "RecordAgentDecision"}
     monitoring = {"ObserveEnclosureStatus", "ObserveSupplyStatus"}
+    witnessing = {"WitnessRun", "WitnessRunChange"}
     nobody = set((await api.get("/me")).json()["permitted_commands"])
     bridge = set((await api.acting_as(account).get("/me")).json()["permitted_commands"])
-    assert not nobody & (inner | monitoring)
-    assert bridge - nobody == monitoring
+    assert not nobody & (inner | monitoring | witnessing)
+    assert bridge - nobody == monitoring | witnessing
     assert {"ReadEventTexts", "StreamEvents"} <= nobody
     async with agent(api.acting_as(account)) as client:
         over_mcp = set((await tool_result(client, "get_my_access"))["permitted_commands"])

@@ -29,6 +29,7 @@ from baton.domain.step.results import ActuationKind, Measured
 POLL_SECONDS = 0.5  # between two looks at a plan
 REQUEST_SECONDS = 5.0  # the limit of one request to an executor
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
+RESUME_SECONDS = 60.0  # how long an executor that refuses to resume a plan is asked again
 ABORT_SECONDS = 60.0  # how long an abort waits until the executor says that the plan is over
 MAX_MESSAGE = 500  # characters of an executor's message that are kept
 
@@ -138,11 +139,11 @@ class PlanExecutor(Protocol):
     async def state(self, job: PlanJob, job_id: str) -> PlanState:
         """Return how far the job is; of one that ended, how and with what."""
 
-    async def pause(self, job: PlanJob, job_id: str) -> None:
-        """Ask for a pause at the next checkpoint; it may be asked for again."""
+    async def pause(self, job: PlanJob, job_id: str) -> bool:
+        """Ask for a pause at the next checkpoint; it may be asked for again. Return whether the request was taken."""
 
-    async def resume(self, job: PlanJob, job_id: str) -> None:
-        """Have a paused plan continue."""
+    async def resume(self, job: PlanJob, job_id: str) -> bool:
+        """Have a paused plan continue; return whether the request was taken."""
 
     async def stop(self, job: PlanJob, job_id: str) -> None:
         """Ask for an early end that counts as a success; it may be asked for again."""
@@ -209,10 +210,12 @@ class PlanAction:
             return None
 
     async def resume(self, call: ActionCall, job_id: str) -> None:
-        job = self.job(call)
-        if self._pauses(job) and (await self._state(job, job_id)).phase is PlanPhase.PAUSED:
-            with suppress(PlanExecutorSilentError):  # the wait that follows shows whether it continues
-                await self.executor.resume(job, job_id)
+        job, give_up_at = self.job(call), asyncio.get_running_loop().time() + RESUME_SECONDS
+        while self._pauses(job) and (await self._state(job, job_id)).phase is PlanPhase.PAUSED:
+            with suppress(PlanExecutorSilentError):
+                if await self.executor.resume(job, job_id) or asyncio.get_running_loop().time() > give_up_at:
+                    return  # the wait that follows shows whether it continues
+            await call.time.sleep(POLL_SECONDS)
 
     async def collect(self, call: ActionCall, job_id: str) -> ActionResult:
         job, began_at, asked = self.job(call), call.time.now(), Wish.CONTINUE
@@ -260,11 +263,9 @@ class PlanAction:
                     await self.executor.stop(job, job_id)
                     return Wish.STOP
                 case Wish.HOLD if self._pauses(job) and asked is Wish.CONTINUE:
-                    await self.executor.pause(job, job_id)
-                    return Wish.HOLD
+                    return Wish.HOLD if await self.executor.pause(job, job_id) else asked
                 case Wish.CONTINUE if asked is Wish.HOLD and state.phase is PlanPhase.PAUSED:
-                    await self.executor.resume(job, job_id)
-                    return Wish.CONTINUE
+                    return Wish.CONTINUE if await self.executor.resume(job, job_id) else asked
                 case Wish.HOLD | Wish.CONTINUE:
                     return asked
                 case _:

@@ -159,11 +159,11 @@ class Blueapi:
             return PlanState(phase=PlanPhase.RUNNING, message=message, facts={**facts, "worker_state": worker})
         return PlanState(phase=PlanPhase.ENDED, end=PlanEnd.INTERRUPTED, message=message, facts=facts)
 
-    async def pause(self, job: PlanJob, job_id: str) -> None:
-        await self._change_state(job_id, {"new_state": "PAUSED", "defer": True})
+    async def pause(self, job: PlanJob, job_id: str) -> bool:
+        return await self._change_state(job_id, {"new_state": "PAUSED", "defer": True})
 
-    async def resume(self, job: PlanJob, job_id: str) -> None:
-        await self._change_state(job_id, {"new_state": "RUNNING"})
+    async def resume(self, job: PlanJob, job_id: str) -> bool:
+        return await self._change_state(job_id, {"new_state": "RUNNING"})
 
     async def stop(self, job: PlanJob, job_id: str) -> None:
         await self._change_state(job_id, {"new_state": "STOPPING"})
@@ -171,11 +171,13 @@ class Blueapi:
     async def abort(self, job: PlanJob, job_id: str, reason: str) -> None:
         await self._change_state(job_id, {"new_state": "ABORTING", "reason": reason[:200]})
 
-    async def _change_state(self, job_id: str, change: Mapping[str, Any]) -> None:
-        """Ask for another state of the worker, where it is at this task."""
+    async def _change_state(self, job_id: str, change: Mapping[str, Any]) -> bool:
+        """Ask for another state of the worker, where it is at this task; return whether the request was taken."""
         _, active = await self._ask("GET", "/worker/task")
-        if isinstance(active, Mapping) and active.get("task_id") == job_id:
-            await self._ask("PUT", "/worker/state", change)
+        if not isinstance(active, Mapping) or active.get("task_id") != job_id:
+            return False
+        status, _ = await self._ask("PUT", "/worker/state", change)
+        return status < 400
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -73,13 +73,18 @@ class MemoryExecutor:
         message = "The plan was told to fail." if run.end is PlanEnd.FAILED else ""
         return PlanState(phase=run.phase, end=run.end, result=run.job.params.get("seconds", 0), message=message)
 
-    async def pause(self, job: PlanJob, job_id: str) -> None:
-        if (run := self._now(self.runs[UUID(job_id)])).phase is PlanPhase.RUNNING:
-            run.phase = PlanPhase.PAUSED
+    async def pause(self, job: PlanJob, job_id: str) -> bool:
+        return self._change(job_id, PlanPhase.RUNNING, PlanPhase.PAUSED)
 
-    async def resume(self, job: PlanJob, job_id: str) -> None:
-        if (run := self._now(self.runs[UUID(job_id)])).phase is PlanPhase.PAUSED:
-            run.phase = PlanPhase.RUNNING
+    async def resume(self, job: PlanJob, job_id: str) -> bool:
+        return self._change(job_id, PlanPhase.PAUSED, PlanPhase.RUNNING)
+
+    def _change(self, job_id: str, phase: PlanPhase, wanted: PlanPhase) -> bool:
+        """Bring a plan from one phase into another; return whether it was in the first."""
+        run = self._now(self.runs[UUID(job_id)])
+        is_there = run.phase is phase
+        run.phase = wanted if is_there else run.phase
+        return is_there
 
     async def stop(self, job: PlanJob, job_id: str) -> None:
         self._end(job_id, PlanEnd.STOPPED)

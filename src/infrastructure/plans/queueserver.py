@@ -150,12 +150,11 @@ class Queueserver:
                 return PlanState(phase=PlanPhase.RUNNING, facts=_facts(status))
         return PlanState(phase=PlanPhase.LOST, facts=_facts(status))
 
-    async def pause(self, job: PlanJob, job_id: str) -> None:
-        await self._ask("re_pause", {"option": "deferred", **await self._lock_key()})
+    async def pause(self, job: PlanJob, job_id: str) -> bool:
+        return bool((await self._ask("re_pause", {"option": "deferred", **await self._lock_key()})).get("success"))
 
-    async def resume(self, job: PlanJob, job_id: str) -> None:
-        if await self._is_ours(job_id):
-            await self._ask("re_resume", await self._lock_key())
+    async def resume(self, job: PlanJob, job_id: str) -> bool:
+        return await self._is_ours(job_id) and bool((await self._ask("re_resume", await self._lock_key())).get("success"))
 
     async def stop(self, job: PlanJob, job_id: str) -> None:
         await self._end(job_id, "re_stop")

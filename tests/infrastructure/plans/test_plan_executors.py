@@ -12,6 +12,7 @@ import pytest
 
 from baton.application.conduct.actions import ActionCall, ActionHeld, ActionResult, NotBegun, Wish
 from baton.application.conduct.plan_executors import (
+    POLL_SECONDS,
     PlanAction,
     PlanChangedError,
     PlanEndedElsewhereError,
@@ -265,6 +266,27 @@ class TestHolds:
         await holdable_case.action.resume(call, job_id)
         await holdable_case.action.collect(call, job_id)
         assert holdable_case.starts(call) == 1
+
+    async def test_what_the_executor_refuses_for_a_while_is_asked_for_again(self, queue_case: ExecutorCase) -> None:
+        lock = {"environment": True, "lock_key": "somebody", "user": "Somebody"}
+        call, job_id = await queue_case.begin(queue_case.call(LONG))
+        await queue_case.wait_for(PlanPhase.RUNNING, call, job_id)
+        queue_case.wish = Wish.HOLD
+        assert await asks(queue_case, "lock", lock)
+        collecting = asyncio.create_task(queue_case.action.collect(call, job_id))
+        assert not await asks(queue_case, "re_pause", {"option": "deferred"})
+        await asyncio.wait([collecting], timeout=3 * POLL_SECONDS)
+        assert await asks(queue_case, "unlock", {"lock_key": "somebody"})
+        with pytest.raises(ActionHeld):
+            await collecting
+        assert await asks(queue_case, "lock", lock)
+        resuming = asyncio.create_task(queue_case.action.resume(call, job_id))
+        await asyncio.wait([resuming], timeout=3 * POLL_SECONDS)
+        assert not resuming.done()
+        assert await asks(queue_case, "unlock", {"lock_key": "somebody"})
+        await resuming
+        await queue_case.wait_for(PlanPhase.RUNNING, call, job_id)
+        await queue_case.action.stop(call, job_id)
 
     async def test_a_plan_without_checkpoints_is_never_paused(self, queue_case: ExecutorCase) -> None:
         call, job_id = await queue_case.begin(queue_case.call(2, checkpoints=False))
