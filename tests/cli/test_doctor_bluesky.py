@@ -31,19 +31,20 @@ def catalogue_row(**over: Any) -> PlanExecutorCatalogue:
 
 
 @pytest.mark.parametrize(
-    ("row", "fault", "doubt", "words"),
+    ("over", "fault", "doubt", "words"),
     [
         (None, True, False, "bl7 was never heard; see that it runs at its address, and that a worker runs."),
-        (catalogue_row(), False, False, "s ago: 1 plans in its catalogue; its release is tested; environment idle."),
-        (catalogue_row(trouble="no answer"), True, False, "and then not any more: no answer; see that it runs."),
-        (catalogue_row(heard_at=EARLIER), True, False, "no worker asks it; see that it runs."),
-        (catalogue_row(environment=None), False, True, "no environment is open."),
-        (catalogue_row(plans={}), False, True, "it does not offer scan."),
-        (catalogue_row(version="RE Manager v9"), False, True, "its release is not the tested RE Manager v0.0.25."),
-        (catalogue_row(plans={"scan": {"digest": "0"}}), False, True, "nobody says what scan touches."),
+        ({}, False, False, "s ago: 1 plans in its catalogue; its release is tested; environment idle."),
+        ({"trouble": "no answer"}, True, False, "and then not any more: no answer; see that it runs."),
+        ({"heard_at": EARLIER}, True, False, "no worker asks it; see that it runs."),
+        ({"environment": None}, False, True, "no environment is open."),
+        ({"plans": {}}, False, True, "it does not offer scan."),
+        ({"version": "RE Manager v9"}, False, True, "its release is not the tested RE Manager v0.0.25."),
+        ({"plans": {"scan": {"digest": "0"}}}, False, True, "nobody says what scan touches."),
     ],
 )
-def test_an_executor_is_described(row: PlanExecutorCatalogue | None, fault: bool, doubt: bool, words: str) -> None:
+def test_an_executor_is_described(over: dict[str, Any] | None, fault: bool, doubt: bool, words: str) -> None:
+    row = None if over is None else catalogue_row(**over)
     found = describe_executor(KnownExecutor(QUEUESERVER, row))
     assert found[:2] == (fault, doubt)
     assert found[2].endswith(words)
