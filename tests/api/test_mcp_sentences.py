@@ -13,6 +13,7 @@ from tests.support.workflows.conduct_service import ConductService
 from tests.support.workflows.step_json import setpoint
 
 FAILURE = {"step_index": 6, "source_kind": "check", "target": "bl7:shutter", "error_class": "CheckError", "message": "Shut."}
+HOLD = {"since": "03:00", "held_by": "a", "held_by_name": "Mira", "reason": "top-up"}
 QUERIES: list[tuple[str, dict[str, Any], str]] = [
     (
         "get_run",
@@ -101,6 +102,16 @@ QUERIES: list[tuple[str, dict[str, Any], str]] = [
         "get_procedure_conduct",
         {"conduct_id": "c", "status": "Aborted", "message": "", "result": {"succeeded": False, "failure": FAILURE}},
         "The conduct did not succeed at step 7: Shut.",
+    ),
+    (
+        "get_run_conduct",
+        {"conduct_id": "c", "phases": [{"status": "Running"}], "waiting": {"for": "run"}, "result": None, "hold": HOLD},
+        "The run is being conducted in 1 phase (1 Running); it waits. Held since 03:00, by Mira: top-up.",
+    ),
+    (
+        "get_procedure_conduct",
+        {"conduct_id": "c", "status": "Held", "message": "", "result": {"succeeded": True}, "hold": HOLD},
+        "The conduct succeeded. Held since 03:00, by Mira: top-up.",
     ),
     ("get_procedure_steering", {"waiting": False, "evidence": None}, "The conduct does not wait for advice."),
     (

@@ -109,9 +109,10 @@ def _known_form(answer: Answer) -> str | None:
             return _conduct_sentence(answer)
         case {"conduct_id": _, "message": str(message), "status": str(status)}:
             ended = answer.get("result")
-            return _conduct_sentence(ended) if ended else f"The procedure is {status}: {message}."
+            said = _conduct_sentence(ended) if ended else f"The procedure is {status}: {message}."
+            return f"{said}{_hold_text(answer)}"
         case {"result": {"succeeded": bool()} as result}:
-            return _conduct_sentence(result)
+            return f"{_conduct_sentence(result)}{_hold_text(answer)}"
         case {"conduct_id": _, "phases": Sequence() as phases}:
             return _phases_sentence(answer, phases)
         case {"passed": bool(passed), "gates": Sequence() as gates}:
@@ -168,6 +169,14 @@ def _holder_text(queue: Answer) -> str:
     if not (hold := queue.get("hold")):
         return ""
     return f" by {hold.get('held_by_name') or 'somebody'}, because {hold.get('reason')}"
+
+
+def _hold_text(conduct: Answer) -> str:
+    """Return since when what is conducted is held, by whom and why; nothing where it is not."""
+    if not (hold := conduct.get("hold")):
+        return ""
+    by = hold.get("held_by_name") or f"actor {hold['held_by']}"
+    return f" Held since {hold['since']}, by {by}{': ' + hold['reason'] if hold.get('reason') else ''}."
 
 
 def _thing_name(thing: Answer) -> str:
@@ -234,7 +243,8 @@ def _phases_sentence(answer: Answer, phases: Sequence[Answer]) -> str:
         return "The run was never conducted."
     waiting = answer.get("waiting")
     states = _states(phases, "status")
-    return f"The run is being conducted in {_count(len(phases), 'phase')}{states}{'; it waits' if waiting else ''}."
+    waits = "; it waits" if waiting else ""
+    return f"The run is being conducted in {_count(len(phases), 'phase')}{states}{waits}.{_hold_text(answer)}"
 
 
 def _gates_sentence(passed: bool, gates: Sequence[Answer]) -> str:
