@@ -55,8 +55,17 @@ async def conduct(api: Api, asset_id: str, **fields: Any) -> str:
     return procedure
 
 
+RESUMED_BY = {
+    "run": "resume_run",
+    "procedure": "conduct_from_procedure",
+    "queue": "resume_queue",
+    "schedule": "resume_schedule",
+}
+
+
 def item(kind: str, id: str, name: str, *, already: bool = False, run_id: str | None = None) -> dict[str, Any]:
-    return {"kind": kind, "id": id, "name": name, "already": already, "run_id": run_id}
+    told = {"kind": kind, "id": id, "name": name, "already": already, "run_id": run_id}
+    return {**told, "resumed_by": RESUMED_BY[kind] if run_id is None else None}
 
 
 async def test_every_live_run_and_conduct_is_held_and_a_repeat_says_that_they_are(line: Beamline) -> None:
@@ -85,7 +94,9 @@ async def test_every_live_run_and_conduct_is_held_and_a_repeat_says_that_they_ar
 async def test_a_phase_is_held_with_its_run_and_goes_on_with_it(line: Beamline) -> None:
     run = await line.start_run()
     phase = await conduct(line.api, line.camera_id, parent_run_id=run)
-    held = (await hold(line.api))["held"]
+    answer = await hold(line.api)
+    held = answer["held"]
+    assert answer["message"] == "Held or asked to hold: 1 run; nothing left in scope starts by itself."
     assert held == [item("run", run, "Load step 1"), item("procedure", phase, "Align", run_id=run)]
     shown = (await line.api.get(f"/procedures/{phase}")).json()
     assert (shown["status"], shown["pending_request"]) == ("Running", None)

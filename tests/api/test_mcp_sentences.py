@@ -13,6 +13,7 @@ from tests.support.workflows.conduct_service import ConductService
 from tests.support.workflows.step_json import setpoint
 
 FAILURE = {"step_index": 6, "source_kind": "check", "target": "bl7:shutter", "error_class": "CheckError", "message": "Shut."}
+HOLD = {"since": "03:00", "held_by": "a", "held_by_name": "Mira", "reason": "top-up"}
 QUERIES: list[tuple[str, dict[str, Any], str]] = [
     (
         "get_run",
@@ -50,7 +51,36 @@ QUERIES: list[tuple[str, dict[str, Any], str]] = [
             "status": "Active",
             "items": [{"title": "Bar 4", "status": "Blocked", "detail": "No beam."}],
         },
-        "The queue Tomography is Active, with 1 item (1 Blocked). First Bar 4, Blocked: No beam.",
+        "The queue Tomography is Active: nothing runs; 1 item waiting; next Bar 4, Blocked: No beam.",
+    ),
+    (
+        "get_queue",
+        {
+            "queue_id": "q",
+            "name": "Tonight",
+            "status": "Active",
+            "item_count": 5,
+            "items": [{"title": "Bar 4", "status": "Running"}, {"title": "Bar 5", "status": "Waiting"}],
+            "last_items": [{"status": "Completed"}, {"status": "Failed"}, {"status": "Completed"}],
+        },
+        "The queue Tonight is Active: Bar 4 runs; 1 item waiting; next Bar 5, Waiting; 3 ended (2 Completed, 1 Failed).",
+    ),
+    (
+        "get_queue",
+        {
+            "queue_id": "q",
+            "name": "Tonight",
+            "status": "Active",
+            "item_count": 12,
+            "items": [],
+            "last_items": [{"status": "Completed"}],
+        },
+        "The queue Tonight is Active: nothing runs; 0 items waiting; 12 ended, the last 1 (1 Completed).",
+    ),
+    (
+        "get_dataset",
+        {"name": "scan_0042.h5", "status": "Registered", "intent": "Production"},
+        "Dataset scan_0042.h5 is Registered, with intent Production.",
     ),
     (
         "get_beamline_now",
@@ -102,16 +132,42 @@ QUERIES: list[tuple[str, dict[str, Any], str]] = [
         {"conduct_id": "c", "status": "Aborted", "message": "", "result": {"succeeded": False, "failure": FAILURE}},
         "The conduct did not succeed at step 7: Shut.",
     ),
+    (
+        "get_run_conduct",
+        {"conduct_id": "c", "phases": [{"status": "Running"}], "waiting": {"for": "run"}, "result": None, "hold": HOLD},
+        "The run is being conducted in 1 phase (1 Running); it waits. Held since 03:00, by Mira: top-up.",
+    ),
+    (
+        "get_procedure_conduct",
+        {"conduct_id": "c", "status": "Held", "message": "", "result": {"succeeded": True}, "hold": HOLD},
+        "The conduct succeeded. Held since 03:00, by Mira: top-up.",
+    ),
     ("get_procedure_steering", {"waiting": False, "evidence": None}, "The conduct does not wait for advice."),
     (
         "get_work",
         {"work_id": "w", "state": "failed", "error": {"detail": "No space left."}},
         "The work came to nothing: No space left.",
     ),
+    (
+        "get_work",
+        {"work_id": "w", "state": "running", "message": "waits for approval until 03:00Z", "ids": {"proposal_id": "w"}},
+        "The proposal waits for approval until 03:00Z; get_proposal shows who may approve it.",
+    ),
+    (
+        "get_work",
+        {"work_id": "w", "state": "done", "answer": {}, "ids": {"proposal_id": "w"}},
+        "The proposal was approved and carried out.",
+    ),
+    (
+        "get_work",
+        {"work_id": "w", "state": "failed", "error": {"detail": "Not now."}, "ids": {"proposal_id": "w"}},
+        "The proposal was not carried out: Not now.",
+    ),
     ("get_work", {"work_id": "w", "state": "running", "message": "step 1 of 2"}, "The work is running: step 1 of 2."),
 ]
 COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
-    ("hold_run", {}, 204, "Done: hold_run."),
+    ("hold_run", {}, 204, "Done: hold_run. The run is Held now."),
+    ("hold_run", {"reason": "x"}, 200, "Done: hold_run."),
     ("register_asset", {"asset_id": "a"}, 201, "Done: register_asset made asset a, which is Commissioned."),
     (
         "define_policy",

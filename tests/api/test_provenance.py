@@ -61,7 +61,8 @@ async def test_everything_behind_a_volume_and_all_that_came_of_it(story: DataSto
     assert (by_name["run"]["label"], by_name["run"]["status"]) == ("Load step 1", "Completed")
     assert by_name["centre"]["details"]["superseded_by_revision_id"] == story.ids["better centre"]
     assert by_name["acquisition"]["at"] == "2026-03-02T10:00:00Z"
-    assert by_name["creator"]["label"] is None  # people are ids
+    assert by_name["creator"]["label"] == "Mira Okafor"
+    assert by_name["alignment"]["label"] == "Rotation alignment"
     nobody = [node["label"] for node in found["nodes"] if node["id"] == str(NIL)]
     assert nobody == ["Baton, or not signed in"]
     assert {node["kind"] for node in found["nodes"]} >= {"practice", "method"}
@@ -99,6 +100,7 @@ async def test_the_picture_and_the_export_show_the_same(story: DataStory) -> Non
     assert export.headers["Content-Type"] == "application/json"
     document = ProvDocument.deserialize(content=export.text, format="json")
     plans = sum(edge["relation"] == "hadPlan" for edge in found["edges"])
+    assert "Mira Okafor" not in export.text + picture.text, "what leaves the service has ids alone"
     assert len(document.get_records()) == len(found["nodes"]) + len(found["edges"]) - plans
 
 

@@ -41,6 +41,7 @@ async def test_a_conduct_is_accepted_attached_to_and_shown_before_anybody_works_
     assert shown.pop("started_at") is not None
     assert shown == {
         "conduct_id": conduct,
+        "hold": None,
         "phases": [
             {**phase, "command": phase["conduct"]["command"], "status": "Defined", "conduct_id": None} for phase in listed
         ],

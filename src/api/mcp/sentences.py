@@ -109,9 +109,10 @@ def _known_form(answer: Answer) -> str | None:
             return _conduct_sentence(answer)
         case {"conduct_id": _, "message": str(message), "status": str(status)}:
             ended = answer.get("result")
-            return _conduct_sentence(ended) if ended else f"The procedure is {status}: {message}."
+            said = _conduct_sentence(ended) if ended else f"The procedure is {status}: {message}."
+            return f"{said}{_hold_text(answer)}"
         case {"result": {"succeeded": bool()} as result}:
-            return _conduct_sentence(result)
+            return f"{_conduct_sentence(result)}{_hold_text(answer)}"
         case {"conduct_id": _, "phases": Sequence() as phases}:
             return _phases_sentence(answer, phases)
         case {"passed": bool(passed), "gates": Sequence() as gates}:
@@ -135,14 +136,8 @@ def _known_form(answer: Answer) -> str | None:
 def _place_form(answer: Answer) -> str | None:
     """Return the sentence of an answer about a place: what is there, and how it is; None for any other."""
     match answer:
-        case {"queue_id": _, "name": name, "status": status, "items": Sequence() as items}:
-            said = f"The queue {name} is {status}{_holder_text(answer)}, with "
-            said += f"{_count(len(items), 'item')}{_states(items, 'status')}"
-            if not items:
-                return f"{said}."
-            return (
-                f"{said}. First {items[0].get('title')}, {items[0].get('status')}: {items[0].get('detail') or 'no remark'}"
-            )
+        case {"queue_id": _, "name": _, "status": _, "items": Sequence() as items}:
+            return _queue_sentence(answer, items)
         case {"permits": Sequence() as permits, "supplies": Sequence() as supplies, "runs": runs, "conducts": conducts}:
             live = [f"run {_thing_name(one)} is {one.get('status')}, by {_starter_name(one)}" for one in runs]
             live += [f"{_thing_name(one)} is conducted ({one.get('message')}), by {_starter_name(one)}" for one in conducts]
@@ -163,11 +158,34 @@ def _place_form(answer: Answer) -> str | None:
             return None
 
 
+def _queue_sentence(queue: Answer, items: Sequence[Answer]) -> str:
+    """Return what of a queue runs, waits and has ended."""
+    said = [f"{item.get('title')} runs" for item in items if item.get("status") == "Running"] or ["nothing runs"]
+    waiting = [item for item in items if item.get("status") != "Running"]
+    said.append(f"{_count(len(waiting), 'item')} waiting")
+    if waiting:
+        why = f": {waiting[0]['detail'].rstrip('.')}" if waiting[0].get("detail") else ""
+        said.append(f"next {waiting[0].get('title')}, {waiting[0].get('status')}{why}")
+    if ended := queue.get("last_items"):
+        count = max(len(ended), queue.get("item_count", 0) - len(items))
+        last = _states(ended, "status") if count == len(ended) else f", the last {len(ended)}{_states(ended, 'status')}"
+        said.append(f"{count} ended{last}")
+    return f"The queue {queue['name']} is {queue['status']}{_holder_text(queue)}: {'; '.join(said)}."
+
+
 def _holder_text(queue: Answer) -> str:
     """Return who holds a queue, and why; nothing of one that is not held."""
     if not (hold := queue.get("hold")):
         return ""
     return f" by {hold.get('held_by_name') or 'somebody'}, because {hold.get('reason')}"
+
+
+def _hold_text(conduct: Answer) -> str:
+    """Return since when what is conducted is held, by whom and why; nothing where it is not."""
+    if not (hold := conduct.get("hold")):
+        return ""
+    by = hold.get("held_by_name") or f"actor {hold['held_by']}"
+    return f" Held since {hold['since']}, by {by}{': ' + hold['reason'] if hold.get('reason') else ''}."
 
 
 def _thing_name(thing: Answer) -> str:
@@ -234,7 +252,8 @@ def _phases_sentence(answer: Answer, phases: Sequence[Answer]) -> str:
         return "The run was never conducted."
     waiting = answer.get("waiting")
     states = _states(phases, "status")
-    return f"The run is being conducted in {_count(len(phases), 'phase')}{states}{'; it waits' if waiting else ''}."
+    waits = "; it waits" if waiting else ""
+    return f"The run is being conducted in {_count(len(phases), 'phase')}{states}{waits}.{_hold_text(answer)}"
 
 
 def _gates_sentence(passed: bool, gates: Sequence[Answer]) -> str:
@@ -247,6 +266,8 @@ def _gates_sentence(passed: bool, gates: Sequence[Answer]) -> str:
 
 
 def _work_sentence(answer: Answer, state: str) -> str:
+    if "proposal_id" in (answer.get("ids") or ()):
+        return _proposal_sentence(answer, state)
     if answer.get("error"):
         return f"The work came to nothing: {answer['error'].get('detail')}"
     if answer.get("answer"):
@@ -254,11 +275,23 @@ def _work_sentence(answer: Answer, state: str) -> str:
     return f"The work is {state}{': ' + answer['message'] if answer.get('message') else ''}."
 
 
+def _proposal_sentence(answer: Answer, state: str) -> str:
+    """Return what became of a proposal."""
+    if answer.get("error"):
+        return f"The proposal was not carried out: {answer['error'].get('detail')}"
+    if state == "running":
+        return f"The proposal {answer.get('message') or 'is open'}; get_proposal shows who may approve it."
+    done = _known_form(answer["answer"]) if answer.get("answer") else None
+    return f"The proposal was approved and carried out{f': {done}' if done else '.'}"
+
+
 def _done_sentence(operation: Operation, answer: Answer) -> str:
     if operation.creates and operation.aggregate is not None:
         made = f"{operation.aggregate.label} {answer.get(operation.aggregate.id_name, '')}"
         state = getattr(operation.aggregate.state, operation.aggregate.axis, None)
         return f"Done: {operation.name} made {made}{f', which is {state}' if state else ''}."
+    if operation.leads_to is not None and operation.aggregate is not None and not answer:
+        return f"Done: {operation.name}. The {operation.aggregate.label} is {operation.leads_to.value} now."
     return f"Done: {operation.name}."
 
 
@@ -272,6 +305,7 @@ def _state_sentence(operation: Operation, answer: Answer) -> str | None:
     reason = (answer.get("last_hold_reason") if state == "Held" else answer.get("end_reason")) or answer.get(STATUS_REASON)
     label = operation.aggregate.label.capitalize()
     told = f"{label} {name} is {state}{f' since {since}' if since else ''}{f', by {by}' if by else ''}"
+    told += f", with intent {answer['intent']}" if answer.get("intent") else ""
     return f"{told}: {reason}" if reason else f"{told}."
 
 

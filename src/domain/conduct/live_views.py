@@ -8,12 +8,13 @@ from uuid import UUID
 from baton.domain.access.actor import Appearance, Names, names_of
 from baton.domain.conduct.endings import LOST
 from baton.domain.conduct.estimates import Estimate, conduct_estimate
+from baton.domain.conduct.holds import HoldNow, appearance, hold_now
 from baton.domain.conduct.live_work import ConductUnderWay, LiveRun, LiveWork, LostProcedure
 from baton.domain.conduct.plan_progress import running_plan
 from baton.domain.conduct.progress import ConductPhase, RunConductProgress, WaitingFor
 from baton.domain.conduct.run_conduct import load_opening, run_estimate
 from baton.domain.conduct.views import WorkerContact, heartbeat_silence, progress_text, worker_contact
-from baton.domain.kernel import Event, Value
+from baton.domain.kernel import Value
 from baton.domain.procedure.procedure import PendingRequest, Procedure
 from baton.domain.run.run import BEGINNINGS, HELD, RUNNING, Run, RunBegun, RunHeld, RunStatus
 from baton.domain.shared.reads import Reads, find_all, latest_events, records_of
@@ -41,15 +42,6 @@ class PhaseNow(Value):
     """The number of the phase, counted from 1."""
     count: int
     """Number of phases."""
-
-
-class HoldNow(Value):
-    """Why a run or a queue is held, since when, and who holds it."""
-
-    since: datetime
-    reason: FreeText | None
-    held_by: UUID
-    held_by_name: str | None
 
 
 class RunNow(Value):
@@ -155,17 +147,6 @@ def load_beginning(run: Run) -> Reads[RunBeginning]:
     (started,) = yield from latest_events(run.id, *BEGINNINGS, count=1)
     holds = (yield from latest_events(run.id, RunHeld, count=1)) if run.status is HELD else ()
     return RunBeginning(started, next(iter(holds), None))
-
-
-def appearance(event: Event) -> Appearance:
-    """Return who recorded an event, and on which surface."""
-    return event.caller_id, event.caller_surface_id
-
-
-def hold_now(held: Event, reason: str | None, names: Names) -> HoldNow:
-    """Return the hold that an event began as it is shown."""
-    by, name = held.caller_id, names[appearance(held)]
-    return HoldNow(since=held.occurred_at, reason=reason, held_by=by, held_by_name=name)
 
 
 def run_now(

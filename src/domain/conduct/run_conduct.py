@@ -25,6 +25,7 @@ from baton.domain.conduct.estimates import (
     sum_estimates,
     walk_of,
 )
+from baton.domain.conduct.holds import HoldNow, hold_of_run
 from baton.domain.conduct.messages import lifecycle_failure
 from baton.domain.conduct.pins import UNPINNABLE, literal_steps
 from baton.domain.conduct.plan_progress import PlanStepView, running_plan
@@ -316,6 +317,8 @@ class RunConductView(AnswerForm):
     """The latest conduct of a run; one that never was conducted has none."""
 
     conduct_id: UUID | None = None
+    hold: HoldNow | None = None
+    """Why the run is held, since when and by whom; null where it is not."""
     phases: tuple[PhaseView, ...] = ()
     current_procedure_id: UUID | None = None
     """The phase that is conducted now."""
@@ -405,8 +408,9 @@ class GetRunConduct(Query[RunConductView]):
 
     def answer(self, run: Run, call: Call) -> Reads[RunConductView]:
         openings = yield from events_of(run.id, RunConductStarted)
+        hold = yield from hold_of_run(run)
         if not openings:
-            return RunConductView()
+            return RunConductView(hold=hold)
         opening = openings[-1]
         ends = yield from events_of(run.id, RunConducted)
         found = yield from find_all(Procedure, [phase.procedure_id for phase in opening.phases])
@@ -417,6 +421,7 @@ class GetRunConduct(Query[RunConductView]):
         listed = [(phase.conduct, found[phase.procedure_id]) for phase in opening.phases]
         return RunConductView(
             conduct_id=opening.conduct_id,
+            hold=hold,
             phases=tuple(
                 PhaseView(
                     procedure_id=phase.id,

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from baton.domain.conduct.conduct import options_of
 from baton.domain.conduct.estimates import AT_A_STEP, Estimate, conduct_estimate
+from baton.domain.conduct.holds import HoldNow, hold_of_procedure
 from baton.domain.conduct.ledger import LedgerPort, MeasuredObjective
 from baton.domain.conduct.messages import describe_step
 from baton.domain.conduct.plan_progress import PlanStepView, running_plan, unknown_plan
@@ -69,6 +70,8 @@ class ConductView(AnswerForm):
 
     procedure_id: UUID
     status: ProcedureStatus
+    hold: HoldNow | None = None
+    """Why the procedure is held, since when and by whom; null where it is not."""
     message: str  # Its progress in words.
     conduct_id: UUID | None = None
     command_name: str | None = None
@@ -118,8 +121,9 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
     """Return the view of the latest conduct of a procedure."""
     progress = yield from record_of(ConductProgress, procedure_id=procedure.id)
     opened = None if progress is None else (yield from record_of(OpenedConduct, conduct_id=progress.conduct_id))
+    hold = yield from hold_of_procedure(procedure)
     if progress is None or opened is None:
-        return ConductView(procedure_id=procedure.id, status=procedure.status, message="never conducted")
+        return ConductView(procedure_id=procedure.id, status=procedure.status, hold=hold, message="never conducted")
     measured: MeasuredObjective | None = None
     if procedure.conduct_mode in LOOPS:
         measured = yield from ask(LedgerPort.measured_objective, procedure.id, opened.conduct_id)
@@ -138,6 +142,7 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
     return ConductView(
         procedure_id=procedure.id,
         status=procedure.status,
+        hold=hold,
         message=message if pending is None else f"{message}, {pending_text(pending)}",
         conduct_id=opened.conduct_id,
         command_name=opened.command_name,

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from baton.domain.access.actor import NOT_SIGNED_IN, SYSTEM_NAME
+from baton.domain.access.actor import NOT_SIGNED_IN, SYSTEM_NAME, names_of
 from baton.domain.calibration.calibration import REVISIONS, Calibration, ComputedSource, MeasuredSource, Revision
 from baton.domain.data.acquisition import ListAcquisitions
 from baton.domain.data.dataset import Dataset, DatasetSummary, ListDatasets, dataset
@@ -114,7 +114,17 @@ class GetDatasetProvenance(ProvenanceQuery):
     def answer(self, dataset: Dataset, call: Call) -> Reads[dict[str, Any]]:
         graph = yield from provenance_of(dataset, self)
         edges = [{"from": source, "to": target, "relation": relation} for source, relation, target in graph.edges]
-        return {**graph._asdict(), "edges": edges}
+        return {**graph._asdict(), "nodes": (yield from with_actor_names(graph.nodes)), "edges": edges}
+
+
+def with_actor_names(nodes: Sequence[ProvenanceNode]) -> Reads[tuple[ProvenanceNode, ...]]:
+    """Return nodes with the names of people, agents and services as labels, where the caller may read actors; the export
+    and the picture, which leave the service, have ids alone."""
+    if "GetActor" not in (yield from permitted_commands()):
+        return tuple(nodes)
+    wanted = [node.id for node in nodes if node.kind is Kind.ACTOR and node.label is None]
+    names = {id: name for (id, _), name in (yield from names_of((id, None) for id in wanted)).items()}
+    return tuple(replace(node, label=names.get(node.id, node.label)) for node in nodes)
 
 
 @dataset.query(get="/{dataset_id}/provenance.svg", media_types=["image/svg+xml"])

@@ -12,14 +12,16 @@ from baton.domain.conduct.live_work import LiveWork, load_live_work
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, related_asset_ids
 from baton.domain.kernel import Call, Command, JudgedCreation, Outcome
 from baton.domain.procedure.procedure import PendingRequest, Procedure
-from baton.domain.queue.queue import HoldQueue, Queue
+from baton.domain.queue.queue import HoldQueue, Queue, ResumeQueue
 from baton.domain.run.run import HELD, HoldRun, Run, run
-from baton.domain.schedule.schedule import HoldSchedule, Schedule
+from baton.domain.schedule.schedule import HoldSchedule, ResumeSchedule, Schedule
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Answer
+from baton.domain.start.procedure_start import resuming_command
+from baton.domain.start.run_start import ResumeRun
 from baton.domain.trust.authorization import holder_names
 from baton.domain.views.armed_work import is_armed, load_armed_work
 
@@ -53,6 +55,8 @@ class HeldWork(AnswerForm):
     already: bool = False
     """Whether it was held before."""
     run_id: UUID | None = None
+    resumed_by: str | None = None
+    """The command that resumes it; null for a phase, which its run resumes."""
 
 
 class UnheldWork(AnswerForm):
@@ -210,6 +214,21 @@ def is_holding(work: Work) -> bool:
             assert_never(work)
 
 
+def resuming_command_of(work: Work) -> str:
+    """Return the command that resumes held work."""
+    match work:
+        case Run():
+            return ResumeRun.operation.name
+        case Procedure():
+            return resuming_command(work)
+        case Queue():
+            return ResumeQueue.operation.name
+        case Schedule():
+            return ResumeSchedule.operation.name
+        case _:
+            assert_never(work)
+
+
 def answer_of(facts: HoldFacts) -> HeldEverything:
     """Return what was held, what was not, and what of that can start something by itself."""
     held: list[HeldWork] = []
@@ -219,7 +238,8 @@ def answer_of(facts: HoldFacts) -> HeldEverything:
         own: dict[str, Any] = {"id": target.id, "name": target.name}
         kind = HeldKind(type(target).__name__.lower())
         if refusal is None:
-            held.append(HeldWork(kind=kind, already=already, run_id=run_id, **own))
+            resumed_by = resuming_command_of(target) if run_id is None else None
+            held.append(HeldWork(kind=kind, already=already, run_id=run_id, resumed_by=resumed_by, **own))
             continue
         why = {name: getattr(refusal, name) for name in ("code", "detail", "reason")}
         refused.append(UnheldWork(kind=kind, **own, **why))
@@ -233,7 +253,8 @@ def message_of(held: Sequence[HeldWork], going_on: Sequence[UnheldWork], armed: 
     """Return in a sentence what was held, what is still going on, and what can still start by itself."""
     if not held and not going_on and not armed:
         return "Nothing was live and nothing could start by itself, so nothing had to be held."
-    asked, before = (count_kinds(one.kind for one in held if one.already is already) for already in (False, True))
+    counted = [one for one in held if one.run_id is None]  # A phase is held with its run, which is counted.
+    asked, before = (count_kinds(one.kind for one in counted if one.already is already) for already in (False, True))
     parts = [f"Held or asked to hold: {asked}" if asked else "Nothing further was held"]
     if going_on:
         parts.append(f"still going on: {first_few([f'{one.kind} {one.name} ({one.detail})' for one in going_on])}")

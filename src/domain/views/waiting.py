@@ -18,7 +18,7 @@ from baton.domain.agent.agent import Agent
 from baton.domain.caution.caution import Caution, CautionTarget, CautionTargetKind
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.conduct.endings import LOST
-from baton.domain.conduct.live_views import appearance
+from baton.domain.conduct.holds import appearance
 from baton.domain.conduct.live_work import load_conducts, load_lost_work
 from baton.domain.conduct.plan_progress import PlanStepView, running_plan, unknown_plan
 from baton.domain.conduct.progress import CLOSING_FAILED

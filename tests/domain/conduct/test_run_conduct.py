@@ -515,6 +515,15 @@ def test_a_run_never_conducted_has_no_conduct_to_show(line: Beamline, run_id: UU
     assert conduct_view(line, run_id) == RunConductView()
 
 
+def test_the_view_of_a_held_run_says_why_it_is_held_since_when_and_by_whom(line: Beamline, run_id: UUID) -> None:
+    conduct_run(line, run_id, phase(line, run_id))
+    assert conduct_view(line, run_id).hold is None
+    line.world.when(HoldRun(reason="top-up"), on=run_id)
+    hold = conduct_view(line, run_id).hold
+    assert hold is not None
+    assert (hold.since, hold.reason, hold.held_by) == (line.world.now, "top-up", line.world.principal_id)
+
+
 def test_the_view_shows_each_phase_where_it_stands(line: Beamline, run_id: UUID) -> None:
     first, second = phase(line, run_id), phase(line, run_id)
     conduct_id = conduct_run(line, run_id, first, second)

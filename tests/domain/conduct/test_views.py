@@ -17,6 +17,7 @@ from baton.domain.procedure.procedure import ConductMode
 from baton.domain.start.registration import RegisterProcedure
 from baton.domain.steering.steering import SteeringBudget
 from tests.support.domain.conducts import LOOP, conduct_result, end_in_hold, set_progress, wait_for_advice
+from tests.support.domain.editions import creator
 from tests.support.domain.lifecycles.run import run_world
 from tests.support.domain.world import START, World
 from tests.support.workflows.step_json import action, capture, check, setpoint
@@ -188,6 +189,22 @@ def test_a_request_is_pending_until_the_conduct_has_ended(world: World) -> None:
     seen = view(world, id)
     assert seen.pending is None
     assert (seen.pending_request, seen.phase, seen.status, seen.message) == (None, "Ended", "Held", "held: As asked.")
+
+
+def test_a_held_procedure_is_held_by_who_asked_its_conduct_for_that(world: World) -> None:
+    id, submitter = conducted_procedure(world), world.principal_id
+    assert view(world, id).hold is None
+    world.principal_id = creator(world)
+    world.when(HoldProcedure(reason="shift change"), on=id)
+    holder, world.principal_id = world.principal_id, submitter
+    end_in_hold(world, id)
+    hold = view(world, id).hold
+    assert hold is not None
+    assert (hold.since, hold.reason, hold.held_by, hold.held_by_name) == (world.now, "shift change", holder, "Mira Okafor")
+    world.denied |= {"GetActor"}
+    nameless = view(world, id).hold
+    assert nameless is not None
+    assert (nameless.held_by, nameless.held_by_name) == (holder, None)
 
 
 def test_a_conduct_that_ended_has_its_result_and_nobody_is_heard_of(world: World) -> None:

@@ -232,7 +232,7 @@ def test_of_what_a_caller_may_not_get_it_learns_nothing_but_that_it_is_there() -
     }
     [shown, _] = world.ask(GetDatasetProvenance(), on=id)["nodes"]
     assert (shown.kind, shown.label, shown.status) == ("dataset", "scan_001.h5", "Registered")
-    world.denied = {"GetDataset"}
+    world.denied = {"GetDataset", "GetActor"}
     [hidden, actor] = world.ask(GetDatasetProvenance(), on=id)["nodes"]
     assert hidden == ProvenanceNode(id, ProvenanceKind.DATASET)
     assert actor == ProvenanceNode(actor_id, ProvenanceKind.ACTOR)
