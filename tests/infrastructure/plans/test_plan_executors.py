@@ -1,6 +1,7 @@
 """Executors of Bluesky plans: each adapter against its real server, by the same contract; and what the contract rests on."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -319,6 +320,72 @@ async def asks(case: ExecutorCase, method: str, params: Mapping[str, Any] | None
     """Ask a queueserver as another client does."""
     assert isinstance(case.executor, Queueserver)
     return bool((await case.executor._ask(method, params)).get("success"))
+
+
+MOMENTS: dict[str, dict[str, Any]] = {
+    "at a checkpoint": {"seconds": 8},
+    "in a long exposure": {"seconds": 8, "exposure": 4.0},
+    "without checkpoints": {"seconds": 8, "checkpoints": False},
+    "paused by somebody else": {"seconds": 8},
+}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("moment", MOMENTS)
+class TestEveryMoment:
+    """Rule 65: hold, resume, stop and abort at a checkpoint, far from one, without any, and while somebody else pauses."""
+
+    @pytest.fixture(params=["queueserver", "blueapi"])
+    def real_place(self, request: pytest.FixtureRequest) -> Place:
+        return request.param, request.getfixturevalue(request.param)
+
+    @pytest.fixture
+    async def real_case(self, real_place: Place) -> AsyncIterator[ExecutorCase]:
+        async with open_case(*real_place) as case:
+            yield case
+
+    async def begin(self, case: ExecutorCase, moment: str) -> tuple[ActionCall, str]:
+        """Begin a plan, and wait for the moment."""
+        call, job_id = await case.begin(case.call(**MOMENTS[moment]))
+        await case.wait_for(PlanPhase.RUNNING, call, job_id)
+        await until(lambda: case.starts(call) == 1)
+        if moment == "without checkpoints":
+            call = replace(call, token={**call.token, "checkpoints": False})
+        if moment == "paused by somebody else":
+            await case.executor.pause(case.action.job(call), job_id)
+            await case.wait_for(PlanPhase.PAUSED, call, job_id)
+        return call, job_id
+
+    async def test_an_abort_ends_it_at_once(self, real_case: ExecutorCase, moment: str) -> None:
+        call, job_id = await self.begin(real_case, moment)
+        began = time.monotonic()
+        await real_case.action.stop(call, job_id)
+        assert await real_case.phase(call, job_id) is PlanPhase.ENDED
+        assert (real_case.starts(call), time.monotonic() - began < 6) == (1, True)
+
+    async def test_a_stop_ends_it_early(self, real_case: ExecutorCase, moment: str) -> None:
+        call, job_id = await self.begin(real_case, moment)
+        real_case.wish = Wish.STOP
+        result = await real_case.action.collect(call, job_id)
+        assert (result.data["ended"] in ("stopped", "aborted", "interrupted"), real_case.starts(call)) == (True, 1)
+
+    async def test_a_hold_pauses_it_where_it_can_and_it_continues(self, real_case: ExecutorCase, moment: str) -> None:
+        call, job_id = await self.begin(real_case, moment)
+        real_case.wish = Wish.HOLD
+        if moment != "without checkpoints" and real_case.kind == "queueserver":
+            with pytest.raises(ActionHeld):
+                await real_case.action.collect(call, job_id)
+            assert await real_case.phase(call, job_id) is PlanPhase.PAUSED
+            real_case.wish = Wish.CONTINUE
+            await real_case.action.resume(call, job_id)
+        elif moment == "paused by somebody else":
+            collecting = asyncio.create_task(real_case.action.collect(call, job_id))
+            assert (await asyncio.wait({collecting}, timeout=3))[1], "it waits for those who paused it"
+            real_case.wish = Wish.STOP  # blueapi resumes no plan that was paused there
+            assert (await collecting).data["ended"] == "interrupted"
+            return
+        result = await real_case.action.collect(call, job_id)
+        assert ("ended" in result.data, real_case.starts(call)) == (False, 1)
 
 
 class TestExclusiveQueueserver:

@@ -13,9 +13,9 @@ PIECE = 0.05
 
 
 def count_start(
-    seconds: float = 0.1, checkpoints: bool = True, fails: bool = False, note: str = "plan"
+    seconds: float = 0.1, checkpoints: bool = True, fails: bool = False, note: str = "plan", exposure: float = PIECE
 ) -> MsgGenerator[float]:
-    """Count a start in a file, and take so many seconds.
+    """Count a start in a file, and take so many seconds, with a checkpoint before each exposure.
     Baton: reads=note gated
 
     It touches nothing.
@@ -23,10 +23,10 @@ def count_start(
     with Path(os.environ["PLAN_STARTS"]).open("a") as starts:
         starts.write(f"{note}\n")
     yield from open_run()
-    for _ in range(max(1, round(seconds / PIECE)) if checkpoints else 1):
+    for _ in range(max(1, round(seconds / exposure)) if checkpoints else 1):
         if checkpoints:
             yield from checkpoint()
-        yield from sleep(PIECE if checkpoints else seconds)
+        yield from sleep(exposure if checkpoints else seconds)
     yield from close_run()
     if fails:
         raise RuntimeError("the plan was told to fail")
