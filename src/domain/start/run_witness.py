@@ -1,6 +1,7 @@
 """How a run that happens elsewhere is recorded: what a start is judged by is loaded and judged, and refuses nothing."""
 
 import json
+from dataclasses import replace
 from typing import Annotated, NamedTuple
 from uuid import UUID
 
@@ -122,8 +123,8 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
             return [Put(heard), answer] if facts.of_step else [answer]
         start, id = facts.start, self.run_id
         report, late = GateReport(), call.now - self.began_at > LATE
-        report.ask_all(GATES, ("start_run",), start)
         accepted, effective = accepted_parameters(start, self.parameters)
+        report.ask_all(GATES, ("start_run",), with_known_parameters(start, accepted))
         witnessed = RunWitnessed(
             name=self.name.strip() or self.document_uid,
             plan_id=self.plan_id,
@@ -167,6 +168,13 @@ def accepted_parameters(start: RunStart, parameters: Parameters) -> tuple[Parame
         if (merged := merged_parameters(start, {**accepted, name: value})) is not None:
             accepted[name], governing = value, merged
     return accepted, governing
+
+
+def with_known_parameters(start: RunStart, accepted: Parameters) -> RunStart:
+    """Return a start without the arguments of a Bluesky plan that the method does not know, which close no gate."""
+    known = {*accepted, *(start.method.parameters_schema or {}).get("properties", {})}
+    parameters = {name: value for name, value in start.request.override_parameters.items() if name in known}
+    return replace(start, request=start.request.model_copy(update={"override_parameters": parameters}))
 
 
 def merged_parameters(start: RunStart, parameters: Parameters) -> Parameters | None:
