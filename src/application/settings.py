@@ -158,9 +158,11 @@ class Settings(BaseSettings):
     clearance_template_codes: tuple[TemplateCode, ...] = tuple(SEEDED_TITLES)
     """The safety forms the own site starts with, as a JSON list; one that was withdrawn comes back while it is listed."""
     unowned_signals: UnownedSignals | None = None
-    witnessed_runs_claim: bool | None = None
     """Whether a conduct may write to signals that no asset owns, `refuse` or `allow`; unset, it is refused in the production
     tier and allowed elsewhere."""
+    witnessed_runs_claim: bool | None = None
+    """Whether a live run elsewhere keeps conducts from the assets of its devices while its witness gives word; unset, it
+    does in the production tier."""
     unit_policy: UnitPolicy = UnitPolicy.CONVERT
     """The treatment of a value whose declared unit is not the one that the control system states: `convert`, `refuse`, or
     `ignore`, which compares nothing."""

@@ -204,6 +204,21 @@ def test_the_author_of_a_form_does_not_judge_it_in_production_unless_that_is_sai
 
 
 @for_each(
+    ("chosen", "claims"),
+    [
+        ({}, False),
+        ({"app_env": "staging"}, True),
+        ({"app_env": "prod", "witnessed_runs_claim": False}, False),
+        ({"witnessed_runs_claim": True}, True),
+    ],
+)
+def test_runs_elsewhere_keep_conducts_from_their_devices_in_production_unless_that_is_said(
+    chosen: dict[str, Any], claims: bool
+) -> None:
+    assert Settings(**chosen).witnessed_claims is claims
+
+
+@for_each(
     ("chosen", "allowed"),
     [
         ({}, True),
@@ -612,7 +627,7 @@ class TestThePlant:
         assert found == "SIMULATED_DEVICES makes up what the plant says, which APP_ENV=production does not accept; unset it."
 
     def test_every_control_system_can_be_routed_to(self) -> None:
-        routes = [{"prefix": name, "substrate": name} for name in ("in_memory", "epics_ca", "epics_pva")]
+        routes = [{"prefix": name, "substrate": name} for name in ("in_memory", "epics_ca", "epics_pva", "ophyd", "tango")]
         assert [route.substrate for route in Settings(control_routes=routes).control_routes] == [*Substrate]
 
     def test_two_devices_at_one_address_are_objected_to(self) -> None:

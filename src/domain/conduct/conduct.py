@@ -116,16 +116,22 @@ def rivals_of(procedure: Procedure, asset_ids: frozenset[UUID]) -> Reads[Rivals]
     return (yield from with_assets({id: rival for id, rival in found.items() if rival.id != procedure.id}))
 
 
+def witnessed_uses(asset_ids: frozenset[UUID]) -> Reads[list[tuple[UUID, Run]]]:
+    """Return the live runs elsewhere that use these assets, each with the asset."""
+    users = (yield from members_by_key(WITNESSED_ASSETS, *map(str, sorted(asset_ids)))) if asset_ids else {}
+    runs = yield from find_all(Run, sorted({id for ids in users.values() for id in ids}))
+    return [(UUID(key), runs[id]) for key, ids in users.items() for id in ids if id in runs]
+
+
 def witnessed_rivals(asset_ids: frozenset[UUID], now: datetime) -> Reads[dict[UUID, Run]]:
     """Return the live runs elsewhere that use these assets, by asset, where their witnesses gave word a moment ago and this
     deployment keeps conducts from their devices."""
-    users = (yield from members_by_key(WITNESSED_ASSETS, *map(str, sorted(asset_ids)))) if asset_ids else {}
-    if not users or not (yield from ask(DeploymentPort.deployment)).witnessed_runs_claim:
+    uses = yield from witnessed_uses(asset_ids)
+    if not uses or not (yield from ask(DeploymentPort.deployment)).witnessed_runs_claim:
         return {}
-    contacts = yield from records_of(WitnessContact, run_id=tuple({id for ids in users.values() for id in ids}))
+    contacts = yield from records_of(WitnessContact, run_id=tuple({run.id for _, run in uses}))
     heard = {contact.run_id for contact in contacts if now - contact.heard_at < CLAIMS}
-    runs = yield from find_all(Run, sorted(heard))
-    return {UUID(key): runs[id] for key, ids in users.items() for id in ids if id in runs}
+    return {asset_id: run for asset_id, run in uses if run.id in heard}
 
 
 def every_rival_of(procedure: Procedure, asset_ids: frozenset[UUID], now: datetime) -> Reads[Rivals]:

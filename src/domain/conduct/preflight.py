@@ -17,6 +17,7 @@ from baton.domain.conduct.conduct import (
     refuse_not_held,
     refuse_rivals,
     refuse_unresolved,
+    witnessed_uses,
 )
 from baton.domain.conduct.estimates import ConductTimePort, Estimate, WalkPosition, conduct_estimate, estimate_walk, walk_of
 from baton.domain.conduct.pins import pinned_steps, prepare_steps
@@ -191,7 +192,9 @@ def ask_gates(
     facts = loaded.get(judged)
     cautions = () if facts is None else (yield from start.acknowledged_cautions(procedure, run, facts))
     rivals = yield from every_rival_of(procedure, judged, call.now)
-    report.ask("targets_unclaimed", conducts, lambda: refuse_rivals(rivals), judged)
+    elsewhere = sorted({run.name for _, run in (yield from witnessed_uses(judged))})
+    remark = f"A RunEngine uses what this is for or writes to, and keeps no conduct away: {', '.join(elsewhere)}."
+    report.ask("targets_unclaimed", conducts, lambda: refuse_rivals(rivals), judged, remark if elsewhere else None)
     return cautions, steps, signals, units
 
 

@@ -10,7 +10,6 @@ from pydantic import Field, JsonValue
 from baton.domain.access.actor import ActorKind
 from baton.domain.kernel import Call, JudgedCreation, Outcome
 from baton.domain.procedure.procedure import Procedure
-from baton.domain.recipe.method import Method
 from baton.domain.run.run import LIVE_RUNS, Parameters, RunWitnessed, run
 from baton.domain.run.witness import BLUESKY_RUNS, LATE, PAST_GATE, WitnessContact
 from baton.domain.shared.answer_form import AnswerForm
@@ -104,10 +103,7 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
             override_parameters=self.parameters,
             external_refs=self.external_refs,
         )
-        start = yield from load_start(request, call)
-        known = known_parameters(start.method, self.parameters)
-        judged = replace(start, request=request.model_copy(update={"override_parameters": known}))
-        return WitnessedStart(None, judged, plan)
+        return WitnessedStart(None, (yield from load_start(request, call)), plan)
 
     def load_plan_step(self) -> Reads[SubmittedPlan | None]:
         """Return the step that has the Bluesky plan carried out, by the key or task in the start document."""
@@ -125,8 +121,8 @@ class WitnessRun(JudgedCreation[WitnessedStart]):
             return [Put(self.first_contact(facts.recorded_id, call, facts.plan)), answer] if facts.of_step else [answer]
         start, id = facts.start, self.run_id
         report, late = GateReport(), call.now - self.began_at > LATE
-        report.ask_all(GATES, ("start_run",), start)
         accepted, effective = accepted_parameters(start, self.parameters)
+        report.ask_all(GATES, ("start_run",), with_known_parameters(start, accepted))
         witnessed = RunWitnessed(
             name=self.name.strip() or self.document_uid,
             plan_id=self.plan_id,
@@ -180,12 +176,6 @@ def witnessed_answer(run_id: UUID, plan: SubmittedPlan | None) -> Answer:
     return Answer({"run_id": str(run_id), "procedure_id": None if plan is None else str(plan.procedure_id)})
 
 
-def known_parameters(method: Method, parameters: Parameters) -> Parameters:
-    """Return those of these parameters that the method's schema names; gates do not judge other arguments."""
-    names = (method.parameters_schema or {}).get("properties", {})
-    return {name: value for name, value in parameters.items() if name in names}
-
-
 def accepted_parameters(start: RunStart, parameters: Parameters) -> tuple[Parameters, Parameters]:
     """Return those of these parameters that the method's schema accepts, and what governs the run with them."""
     if (governing := merged_parameters(start, parameters)) is not None:
@@ -196,6 +186,13 @@ def accepted_parameters(start: RunStart, parameters: Parameters) -> tuple[Parame
         if (merged := merged_parameters(start, {**accepted, name: value})) is not None:
             accepted[name], governing = value, merged
     return accepted, governing
+
+
+def with_known_parameters(start: RunStart, accepted: Parameters) -> RunStart:
+    """Return a start without the arguments of a Bluesky plan that the method does not know, which close no gate."""
+    known = {*accepted, *(start.method.parameters_schema or {}).get("properties", {})}
+    parameters = {name: value for name, value in start.request.override_parameters.items() if name in known}
+    return replace(start, request=start.request.model_copy(update={"override_parameters": parameters}))
 
 
 def merged_parameters(start: RunStart, parameters: Parameters) -> Parameters | None:

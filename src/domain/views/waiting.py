@@ -201,7 +201,8 @@ def runs_past_gates(call: Call) -> Reads[list[Waiting]]:
     for run in runs.values():
         (witnessed,) = yield from latest_events(run.id, RunWitnessed, count=1)
         closed = [gate.detail for gate in witnessed.gates or () if not gate.passed and gate.detail]
-        overridden = [f"The gates were overridden: {witnessed.override_reason}"] if witnessed.override_reason else []
+        reason = (witnessed.override_reason or "").rstrip(".")
+        overridden = [f"The gates were overridden: {reason}."] if reason else []
         commands, kind = ("append_run_logbook_entries", "get_run"), WaitingKind.WITNESSED_PAST_GATE
         asset_ids, why = plans[run.plan_id].asset_ids | run.used_asset_ids, " ".join((*overridden, *closed))
         found.append(Waiting(kind, run.id, run.name, witnessed.occurred_at, why, commands, asset_ids))

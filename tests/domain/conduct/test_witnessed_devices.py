@@ -9,11 +9,12 @@ import pytest
 
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.conduct.live_work import load_live_work
-from baton.domain.conduct.preflight import PreflightProcedure
+from baton.domain.conduct.preflight import PreflightProcedure, ProcedurePreflight
 from baton.domain.equipment.asset_parts import AddAssetAlternateIdentifier
 from baton.domain.run.run import Run
 from baton.domain.run.witness import CLAIMS
 from baton.domain.run.witnessing import WitnessRunChange
+from baton.domain.shared.gates import GateVerdict
 from baton.domain.start.run_witness import WitnessRun
 from tests.support.domain.conducts import register_procedure_from_recipe
 from tests.support.domain.run_beamline import Beamline, beamline
@@ -44,8 +45,13 @@ def procedure_on_the_camera(line: Beamline) -> UUID:
 
 def is_unclaimed(line: Beamline, procedure_id: UUID) -> bool:
     """Return whether preflight says that nothing else has the targets to itself."""
-    answer = line.world.ask(PreflightProcedure(), on=procedure_id)
-    return bool(next(gate.passed for gate in answer.gates if gate.gate == "targets_unclaimed"))
+    return verdict_on_targets(line, procedure_id).passed
+
+
+def verdict_on_targets(line: Beamline, procedure_id: UUID) -> GateVerdict:
+    """Return what preflight says of others that have the targets to themselves."""
+    answer: ProcedurePreflight = line.world.ask(PreflightProcedure(), on=procedure_id)
+    return next(gate for gate in answer.gates if gate.gate == "targets_unclaimed")
 
 
 def test_a_conduct_is_refused_while_a_run_elsewhere_uses_its_asset(line: Beamline) -> None:
@@ -63,6 +69,7 @@ def test_a_run_elsewhere_keeps_nothing_once_its_witness_is_silent(line: Beamline
     run_id, procedure_id = witnessed_run(line), procedure_on_the_camera(line)
     line.world.now += CLAIMS
     assert is_unclaimed(line, procedure_id)
+    assert "count 42" in str(verdict_on_targets(line, procedure_id).detail), "it is shown all the same"
     line.world.when(WitnessRunChange(change="heard", at=line.world.now), on=run_id)
     assert not is_unclaimed(line, procedure_id)
 
@@ -71,7 +78,9 @@ def test_a_deployment_may_let_conducts_use_the_devices_of_runs_elsewhere(line: B
     witnessed_run(line)
     deployment = dict(vars(line.world.ports["deployment"]))
     line.world.ports["deployment"] = SimpleNamespace(**{**deployment, "witnessed_runs_claim": False})
-    assert is_unclaimed(line, procedure_on_the_camera(line))
+    verdict = verdict_on_targets(line, procedure_on_the_camera(line))
+    assert verdict.passed
+    assert verdict.detail == "A RunEngine uses what this is for or writes to, and keeps no conduct away: count 42."
 
 
 def test_a_run_recorded_late_keeps_nothing(line: Beamline) -> None:

@@ -60,11 +60,29 @@ def test_an_override_waits_for_a_note_of_a_person_however_late_it_is_told(age: t
     line = beamline()
     run_id = witnessed_run(line, began_at=line.world.now - age, override_reason="Baton is away and the beam is not")
     [waiting] = past_gates(line)
-    assert (waiting.id, waiting.why) == (run_id, "The gates were overridden: Baton is away and the beam is not")
+    assert (waiting.id, waiting.why) == (run_id, "The gates were overridden: Baton is away and the beam is not.")
     become_a_person(line)
     note = NarrativeEntry(event_id=new_id(), text="Looked at it.")
     line.world.when(AppendRunLogbookEntries(entries=(note,)), on=run_id)
     assert past_gates(line) == []
+
+
+@for_each(
+    ("parameters", "accepted", "waits"),
+    [
+        ({"args": ["stage_x", -1, 1], "detectors": ["point"]}, {}, False),
+        ({"args": ["stage_x", -1, 1], "dwell": 0.2}, {"dwell": 0.2}, False),
+        ({"args": ["stage_x", -1, 1], "dwell": "long"}, {}, True),
+    ],
+)
+def test_an_argument_that_the_method_does_not_know_closes_no_gate(
+    parameters: dict[str, Any], accepted: dict[str, Any], waits: bool
+) -> None:
+    line = beamline()
+    run_id = witnessed_run(line, parameters=parameters)
+    run: Run = line.world.state(Run, run_id)
+    assert run.override_parameters == accepted
+    assert [one.id for one in past_gates(line)] == ([run_id] if waits else [])
 
 
 def test_a_person_closes_the_books_a_minute_after_the_last_word(line: Beamline) -> None:
