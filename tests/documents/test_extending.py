@@ -165,6 +165,8 @@ async def test_the_control_adapter_keeps_promises_of_the_port(
         "impatient_control": wired_plant.impatient,
         "plant": wired_plant.plant,
         "wired_plant": wired_plant,
+        "signal": wired_plant.signal,
+        "other_signal": wired_plant.other_signal,
     }
     for case in cases_of(promise):
         given = {
