@@ -215,6 +215,7 @@ async def test_a_principal_is_shown_the_tools_its_policies_permit_and_no_verdict
             assert {operation["name"] for operation in found} <= own
             me = await tool_result(client, "get_my_access")
             assert (me["surface_id"], me["permitted_commands"]) == (MCP, sorted(grant["permitted_commands"]))
+            assert [one["commands"] for one in me["policies"]] == [None], "each is listed once"
             await tool_result(client, "define_zone", name="Hall")
             denied = await refusal(client, "define_surface", name="Console", kind="HTTP")
             through = await refusal(client, "call_operation", name="list_zones")

@@ -104,6 +104,22 @@ def test_a_long_argument_is_listed_by_its_kind_and_searched_with_its_form() -> N
     assert "setpoint" in json.dumps(whole["properties"]["steps"])
 
 
+def test_a_part_is_found_by_its_name_however_deep_and_the_form_of_a_command_by_the_commands() -> None:
+    for operation in ("launch", "conduct_run"):
+        whole = arguments_schema(REGISTRY.operations[operation])
+        for part in ("conduct_until_advised", "ConductUntilAdvisedArrangement"):
+            shown = found_schema(whole, part)
+            assert shown["properties"]["command"]["const"] == "conduct_until_advised", (operation, part)
+            assert {"objective", "space", "decide"} <= shown["properties"].keys()
+        assert "objective_capture_name" in found_schema(whole, "objective_capture_name")["properties"]
+    assert found_schema(whole, "nonsense") == found_schema(whole, None)
+
+
+def test_a_reserved_key_is_explained_where_a_form_has_it() -> None:
+    forms = found_schema(arguments_schema(REGISTRY.operations["define_recipe"]), None)["forms"]
+    assert forms["SteeringRef"].startswith("{__steering__: string} = The coordinate")
+
+
 def test_a_search_shows_less_than_four_kilobytes_of_a_schema_and_every_form_by_its_name() -> None:
     for operation in (one for one in REGISTRY if one.mcp):
         whole = arguments_schema(operation)

@@ -2,10 +2,12 @@
 of a listing. Arguments are checked against the full input, whatever the listing says."""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
+from baton.domain.registry import snake_case
 from baton.domain.shared.json_schema import DEFINITIONS, Schema, map_levels, reachable, references
 from baton.domain.shared.text import PERSONAL_MARK, VISIBLE
 
@@ -57,7 +59,7 @@ def found_schema(schema: Schema, part: str | None) -> Schema:
     """Return a slim schema, or one part of it by its name, as a search shows it. Of one that is very long, long members are
     shown by their signatures, in which `?` marks what may be left out; they, and `further_forms`, can be asked for."""
     definitions: dict[str, Schema] = schema.get("$defs", {})
-    shown = {**schema["properties"], **definitions}.get(part or "", schema)
+    shown = schema if part is None else find_part(schema, part)
     if part is not None and "properties" not in shown:
         shown = {"properties": {part: shown}}
     rest = {key: value for key, value in shown.items() if key not in ("properties", "$defs")}
@@ -69,13 +71,42 @@ def found_schema(schema: Schema, part: str | None) -> Schema:
     abbreviated = {**rest, "properties": members, "forms": {}, "further_forms": []}
     size = len(orjson.dumps(abbreviated))
     for name, form in reachable(list(shown["properties"].values()), definitions).items():
-        signed = signature(form)
+        signed = f"{signature(form)}{_explanation(form)}"
         size += len(name) + len(orjson.dumps(signed)) + 4
         if size <= LONGEST_FOUND - len(orjson.dumps(list(definitions))):
             abbreviated["forms"][name] = signed
         else:
             abbreviated["further_forms"].append(name)
     return abbreviated
+
+
+def find_part(schema: Schema, part: str) -> Schema:
+    """Return an argument or a form by its name, or the form of a command by the command's, however deep; the schema itself
+    where it has none."""
+    found = {**schema["properties"], **schema.get("$defs", {})}.get(part)
+    command = {"const": snake_case(part).removesuffix("_arrangement")}
+    for level in () if found is not None else levels_of(schema):
+        members = level.get("properties", {})
+        if part in members:
+            return dict(members[part])
+        if command.items() <= members.get("command", {}).items():
+            return level
+    return found or schema
+
+
+def levels_of(part: Any) -> Iterator[Schema]:
+    """Yield every object within a schema, those above first."""
+    if isinstance(part, dict):
+        yield part
+    if isinstance(part, dict | list):
+        for inner in part.values() if isinstance(part, dict) else part:
+            yield from levels_of(inner)
+
+
+def _explanation(form: Schema) -> str:
+    """Return what stands in the place of a form with a reserved key; nothing for any other."""
+    reserved = any(key.startswith("__") for key in form.get("properties", ()))
+    return f" = {form['description']}" if reserved and "description" in form else ""
 
 
 def _abbreviate(member: Schema) -> Schema:

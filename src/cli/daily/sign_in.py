@@ -94,7 +94,7 @@ def access_lines(access: Any) -> Iterator[str]:
         named = ", ".join(groups[id].name for id in sorted(policy.through_group_ids) if id in groups)
         through = f" through {named}" if named else ""
         approval = " with approval" if policy.with_approval else ""
-        yield f"  policy  {policy.name}: {len(policy.commands)} operations{approval}{through}"
+        yield f"  policy  {policy.name}: {len(policy.commands or ())} operations{approval}{through}"
 
 
 @profile.command("ls")

@@ -102,7 +102,8 @@ def check_wiring(steps: Sequence[RecipeStep], space: SteeringSpace, objective_ca
     captured = {name for step in steps if (name := declared_capture(step)) is not None}
     filled = captured | {name for step in steps if (name := declared_output(step)) is not None}
     if idle := sorted(axes - followed):
-        raise mismatch(f"No step follows {', '.join(idle)}; leave such axes out.", "axis_unused", idle)
+        use = f'leave such axes out, or set {{"__steering__": "{idle[0]}"}} in a step of the recipe'
+        raise mismatch(f"No step follows {', '.join(idle)}; {use}.", "axis_unused", idle)
     if unknown := sorted(followed - axes):
         raise mismatch(f"The steps follow {', '.join(unknown)}; add such axes to the space.", "axis_missing", unknown)
     if taken := sorted(axes & (filled | {objective_capture_name})):
@@ -132,7 +133,8 @@ def mismatch(detail: str, reason: str, names: list[str]) -> ProcedureSteeringMis
 class ConductUntilAdvised(SteeredConduct, JudgedVerb[Procedure, Opening]):
     """Conduct the steps again and again, where the decider says, until it says stop or the budget is spent.
 
-    The steps come from the recipe that the procedure was registered from; they follow the axes of the space.
+    The steps come from the recipe that the procedure was registered from; they follow the axes of the space: in a step,
+    `{"__steering__": "x"}` stands for the coordinate of the axis x.
     """
 
     first_point: Annotated[

@@ -21,7 +21,7 @@ class EventFilter(Query):
 
     after: Position | None = None
     stream_type: tuple[Name, ...] = ()
-    event_type: tuple[Name, ...] = ()
+    event_type: Annotated[tuple[Name, ...], Field(description="By their names, such as RunHeld or QueueHeld.")] = ()
 
 
 ASSET_NAMING = (

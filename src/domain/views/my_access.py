@@ -9,7 +9,7 @@ from baton.domain.kernel import NIL, Call, IdSet, Query, SortedSet, Value
 from baton.domain.registry import REGISTRY, standalone_query
 from baton.domain.shared.reads import Reads, find, permitted_commands
 from baton.domain.shared.refusals import UnauthorizedError
-from baton.domain.trust.authorization import Access, holder_names, own_access, reachable_commands
+from baton.domain.trust.authorization import MCP_SURFACES, Access, holder_names, own_access, reachable_commands
 from baton.domain.trust.policy import NOT_ENFORCED, CommandName, InvalidPolicyCommandError, Policy, policies_enforced
 
 
@@ -31,8 +31,8 @@ class OwnPolicy(Value):
     """The groups through which it permits the caller something."""
     with_approval: bool
     """Whether a second person must approve each call."""
-    commands: SortedSet[str]
-    """The names of the commands that it permits the caller here."""
+    commands: SortedSet[str] | None
+    """The commands that it permits the caller here; null over MCP, where the lists of all policies have them once."""
 
 
 class AccessView(Value):
@@ -92,12 +92,15 @@ def own_group(group: Group, principal_id: UUID) -> OwnGroup:
 
 def own_policy(policy: Policy, access: Access, kind: ActorKind | None, call: Call) -> OwnPolicy:
     """Return a policy as somebody sees it whom it permits something."""
+    commands = None
+    if call.surface_id not in MCP_SURFACES:
+        commands = reachable_commands(policy.permitted_commands, kind, call.surface_id)
     return OwnPolicy(
         policy_id=policy.id,
         name=policy.name,
         through_group_ids=access.group_ids & policy.permitted_group_ids,
         with_approval=policy.approval is not None,
-        commands=reachable_commands(policy.permitted_commands, kind, call.surface_id),
+        commands=commands,
     )
 
 
