@@ -44,7 +44,7 @@ def load_live_work(asset_ids: AbstractSet[UUID] | None) -> Reads[LiveWork]:
     found = yield from find_all(Run, (yield from all_members_of(LIVE_RUNS)))
     runs = {id: run for id, run in found.items() if run.status in LIVE}
     plans = yield from find_all(Plan, (run.plan_id for run in runs.values()))
-    conducts = yield from load_conducts()
+    conducts = yield from _load_conducts()
     touched = {id: frozenset(plans[run.plan_id].asset_ids) | run.used_asset_ids for id, run in runs.items()}
     for one in conducts:
         if (run_id := one.procedure.parent_run_id) in touched:
@@ -104,8 +104,7 @@ def load_lost_work(asset_ids: AbstractSet[UUID] | None) -> Reads[LostWork]:
     )
 
 
-def load_conducts() -> Reads[tuple[ConductUnderWay, ...]]:
-    """Return the conducts that are under way, in the order of their starts."""
+def _load_conducts() -> Reads[tuple[ConductUnderWay, ...]]:
     rows = {row.conduct_id: row for row in (yield from records_of(ConductProgress, phase=OPEN))}
     if not rows:
         return ()

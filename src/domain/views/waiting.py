@@ -18,10 +18,11 @@ from baton.domain.agent.agent import Agent
 from baton.domain.caution.caution import Caution, CautionTarget, CautionTargetKind
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.conduct.endings import LOST
+from baton.domain.conduct.estimates import AT_A_STEP
 from baton.domain.conduct.holds import appearance
-from baton.domain.conduct.live_work import load_conducts, load_lost_work
+from baton.domain.conduct.live_work import load_lost_work
 from baton.domain.conduct.plan_progress import PlanStepView, running_plan, unknown_plan
-from baton.domain.conduct.progress import CLOSING_FAILED
+from baton.domain.conduct.progress import CLOSING_FAILED, ConductProgress
 from baton.domain.conduct.run_conduct import phases_left
 from baton.domain.data.dataset import Dataset
 from baton.domain.data.distribution import STALE, Distribution, ListDistributions
@@ -42,7 +43,7 @@ from baton.domain.schedule.schedule import Schedule, ScheduleStatus
 from baton.domain.schedule.views import LAST, ListSchedules
 from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Where
 from baton.domain.shared.monitoring import TriggerSource
-from baton.domain.shared.reads import Reads, Rows, all_members_of, find_all, latest_events, permitted_commands
+from baton.domain.shared.reads import Reads, Rows, all_members_of, find_all, latest_events, permitted_commands, records_of
 from baton.domain.shared.text import FreeText
 from baton.domain.start.procedure_start import resuming_command
 from baton.domain.supply.supply import ListSupplies, SupplyStatus
@@ -298,15 +299,17 @@ def held_procedures(call: Call) -> Reads[list[Waiting]]:
 
 def silent_plans(call: Call) -> Reads[list[Waiting]]:
     """Return the conducts that wait for a Bluesky plan of which nothing was heard for two minutes."""
+    rows = yield from records_of(ConductProgress, phase=tuple(phase.value for phase in AT_A_STEP))
+    at_plans = [row for row in rows if row.plan_step is not None]
+    procedures = yield from find_all(Procedure, (row.procedure_id for row in at_plans))
     found = []
-    for one in (yield from load_conducts()):
-        plan = yield from running_plan(one.progress, call.now)
-        if plan is None or plan.silent_since is None:
+    for row in at_plans:
+        one, plan = procedures[row.procedure_id], (yield from running_plan(row, call.now))
+        if plan is None or plan.silent_since is None or one.live_conduct_id != row.conduct_id:
             continue
         why = f"Nothing was heard of its plan for two minutes; look at {plan.executor}. Known: {plan.evidence}."
-        thing, commands = (WaitingKind.SILENT_PLAN, one.procedure.id, one.procedure.name), ("get_procedure_conduct", *ENDING)
-        judged = one.procedure.judged_asset_ids
-        found.append(Waiting(*thing, plan.silent_since, why, commands, judged, plan_step=plan))
+        thing, commands = (WaitingKind.SILENT_PLAN, one.id, one.name), ("get_procedure_conduct", *ENDING)
+        found.append(Waiting(*thing, plan.silent_since, why, commands, one.judged_asset_ids, plan_step=plan))
     return found
 
 

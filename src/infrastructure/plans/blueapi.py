@@ -224,8 +224,8 @@ def _environment_id(environment: object) -> str | None:
 
 
 def _activity(worker: object, active: object) -> str:
-    """Return what a service says that its worker is doing."""
-    task = active.get("task_id") if isinstance(active, Mapping) else None
+    """Return what a service says that its worker is doing; an idle one still names its last task."""
+    task = active.get("task_id") if isinstance(active, Mapping) and worker != "IDLE" else None
     return f"worker {str(worker)[:50]}, task {task}" if task else f"worker {str(worker)[:50]}"
 
 

@@ -572,6 +572,23 @@ def test_the_estimate_of_a_run_is_that_of_its_phases_together(line: Beamline, ru
     assert partly.basis is EstimateBasis.PARTLY
 
 
+def test_the_bluesky_plan_that_its_phase_waits_for_is_shown(line: Beamline, run_id: UUID) -> None:
+    first = register_procedure_from_recipe(line.world, parent_run_id=run_id)
+    conduct_id = conduct_run(line, run_id, first)
+    open_phases(line, conduct_id, first)
+    row: Any = line.world.records[RunConductProgress, run_id]
+    line.world.records[RunConductProgress, run_id] = replace(row, phase_index=0)
+    assert conduct_view(line, run_id).plan_step is None
+    own = {"conduct_id": str(line.world.state(Procedure, first).live_conduct_id), "iteration_index": 0, "closing": False}
+    said = {"name": "plan:bl7/scan", "key": str(run_id), "job_id": "item 4", "environment": None, "phase": "running"}
+    news = {**own, **said, "step_index": 0, "message": "", "run_uids": [], "answered_at": None}
+    news["changed_at"] = line.world.now.isoformat()
+    stands(line.world, first, phase="Walking", step_index=0, heartbeat_at=line.world.now, plan_step=news)
+    plan = conduct_view(line, run_id).plan_step
+    assert plan is not None
+    assert plan.text == "plan scan at bl7 as item 4: its progress is not known"
+
+
 def test_a_hold_of_the_run_says_which_step_of_its_phase_it_waits_for(line: Beamline, run_id: UUID) -> None:
     line.world.ports["deployment"].action_timeout = line.world.ports["deployment"].compute_timeout = 600.0
     first = register_procedure_from_recipe(line.world, parent_run_id=run_id)

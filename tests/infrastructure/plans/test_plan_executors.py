@@ -241,6 +241,7 @@ class TestContract:
         assert offered.parameters_schema["properties"]["seconds"]["type"] == "number"
         if case.server is not None:
             assert (offered.touches, offered.gated) == (PlanTouches(reads=("note",)), True)
+            assert row.activity in ("manager idle, RunEngine idle", "worker IDLE"), "whatever it did before"
 
 
 class Rows:
