@@ -18,15 +18,18 @@ from baton.application.conduct.plan_executors import (
     PlanExecutor,
     PlanExecutorBusyError,
     PlanExecutorSilentError,
+    PlanExecutorUnavailableError,
     PlanFailedError,
     PlanOutcomeUnknown,
     PlanPhase,
     PlanRejectedError,
 )
 from baton.application.monitoring.plan_catalogues import PlanCatalogues
+from baton.application.plan_settings import PlanExecutorSettings
 from baton.domain.step.plan_steps import PlanExecutorCatalogue, PlanTouches
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.plans.blueapi import Blueapi
+from baton.infrastructure.plans.configured import make_executor
 from baton.infrastructure.plans.in_memory import MemoryExecutor
 from baton.infrastructure.plans.queueserver import Queueserver
 from baton.infrastructure.wall_clock import WallClock, clock
@@ -334,6 +337,29 @@ async def test_an_executor_that_is_not_there_is_silent() -> None:
         with pytest.raises(PlanExecutorSilentError):
             await executor.catalogue()
         await executor.close()
+
+
+@pytest.mark.soak
+async def test_a_closed_environment_is_opened_where_the_settings_say_so(queue_case: ExecutorCase) -> None:
+    assert queue_case.server is not None
+    executor = queue_case.executor
+    assert isinstance(executor, Queueserver)
+    await executor._ask("environment_close")
+
+    async def is_closed() -> bool:
+        status = await executor._ask("status")
+        return not status["worker_environment_exists"] and status["manager_state"] == "idle"
+
+    await until(is_closed)
+    with pytest.raises(PlanExecutorUnavailableError):
+        await queue_case.begin(queue_case.call())
+    declared = {"name": "bl7", "kind": "queueserver", "address": queue_case.server.address, "simulated": True}
+    settings = PlanExecutorSettings.model_validate({**declared, "open_environment": True})
+    opening = ExecutorCase("queueserver", make_executor(settings), queue_case.server)
+    call = opening.call()
+    await opening.carry_out(call)
+    await opening.executor.close()
+    assert opening.starts(call) == 1
 
 
 class TestFactsOfBlueapi:
