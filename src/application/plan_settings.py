@@ -75,8 +75,7 @@ class PlanExecutorSettings(BaseModel):
     simulated: bool
     exclusive: bool = False  # whether the service holds the lock of a queueserver
     pause: PausePolicy | None = None  # unset, as the kind of executor does by itself
-    open_environment: bool = False
-    forward_names: bool = False
+    open_environment: bool = False  # whether the service opens the environment of a queueserver that is closed
 
     @property
     def timeouts(self) -> Mapping[str, float]:

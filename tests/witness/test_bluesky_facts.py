@@ -84,6 +84,18 @@ def test_f4_a_pause_without_a_checkpoint_ends_the_scan(facts: dict[str, Any]) ->
     assert facts["endings"]["pause_without_checkpoint_stop"] in ("abort", "fail")
 
 
+def test_f4_a_suspension_continues_by_itself_and_without_a_checkpoint_ends_the_scan(facts: dict[str, Any]) -> None:
+    """Rule 40 rests on it: `hold="now"` suspends behind a checkpoint only."""
+    endings = facts["endings"]
+    assert (endings["suspended"], "suspending" in endings["suspended_states"]) == ("success", True)
+    assert endings["suspended_without_checkpoint"] in ("abort", "fail")
+
+
+def test_f4_suspenders_take_no_signal_of_ophyd_async(facts: dict[str, Any]) -> None:
+    """Rule 40 rests on it: the classes of `bluesky.suspenders` are not used."""
+    assert facts["endings"]["suspender_of_a_signal"] == "TypeError"
+
+
 def test_f4_a_plan_that_is_refused_before_its_run_leaves_no_document(facts: dict[str, Any]) -> None:
     assert facts["endings"]["refused_before"] == ["PermissionError", {}]
 

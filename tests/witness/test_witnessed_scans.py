@@ -124,9 +124,9 @@ async def test_the_frames_of_a_detector_become_a_dataset_with_its_acquisition(
     [uri] = {one["uri"] for one in scan.of("stream_resource")}
     view = (await line.api.get(f"/datasets/{dataset['dataset_id']}")).json()
     assert (view["uri"], view["byte_size"]) == (uri, sizes_below(data_root)[uri])
-    provenance = (await line.api.get(f"/datasets/{dataset['dataset_id']}/provenance")).json()
-    by_kind = {node["kind"]: node for node in provenance["nodes"]}
-    assert by_kind["run"]["id"] == run["id"]
+    path = f"/datasets/{dataset['dataset_id']}/provenance"
+    by_kind = {node["kind"]: node for node in (await line.api.get(path)).json()["nodes"]}
+    assert (by_kind["run"]["id"], by_kind["run"]["details"]["witnessed"]) == (run["id"], True)
     [acquisition] = (await line.api.get("/acquisitions", dataset_id=dataset["dataset_id"])).json()["items"]
     captured = (await line.api.get(f"/acquisitions/{acquisition['acquisition_id']}")).json()
     assert captured["producing_asset_id"] == line.camera_id

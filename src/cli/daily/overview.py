@@ -93,7 +93,8 @@ def run_lines(run: Any, now: datetime) -> Iterator[str]:
     phase = None if run.phase is None else f"phase {run.phase.number} of {run.phase.count} ({run.phase.name})"
     closing = "closing step" if run.step is not None and run.step.closing else "step"
     step = None if run.step is None else f"{closing} {run.step.number} of {run.step.count}"
-    parts = (in_colour("Lost" if run.lost else run.status), phase, step, remaining_text(run.estimate))
+    witnessed = "witnessed" if run.witnessed else None
+    parts = (in_colour("Lost" if run.lost else run.status), witnessed, phase, step, remaining_text(run.estimate))
     yield field_line("run", f"{run.name}: {', '.join(part for part in parts if part)}")
     age = age_text(now - run.started_at)
     yield field_line("", f"{run.plan_name}, started {age} ago by {value_text(run.started_by_name)}, {run.run_id}")

@@ -192,7 +192,8 @@ def states_of(node: ProvenanceNode) -> list[str]:
     details = node.details
     kind = details.get("actuation_kind")
     superseded = "superseded" if details.get("superseded_by_revision_id") else None
-    found = (details.get("intent"), node.status, superseded, kind if kind in STATES else None)
+    witnessed = "witnessed" if details.get("witnessed") else None
+    found = (details.get("intent"), node.status, superseded, witnessed, kind if kind in STATES else None)
     is_plain = details.get("intent") is not None and node.status == "Registered"
     shown = [str(state) for state in found if state is not None and not (is_plain and state == node.status)]
     return sorted(shown, key=lambda state: GRAVITY.get(STATES.get(state, ""), len(GRAVITY)))

@@ -43,8 +43,8 @@ def make_executor(settings: PlanExecutorSettings) -> PlanExecutor:
             from baton.infrastructure.plans.queueserver import Queueserver
 
             key = credentials(settings)
-            group, exclusive = settings.user_group, settings.exclusive
-            return Queueserver(settings.address, public_key=key, user_group=group, exclusive=exclusive)
+            own = {"exclusive": settings.exclusive, "opens": settings.open_environment}
+            return Queueserver(settings.address, public_key=key, user_group=settings.user_group, **own)
         case PlanExecutorKind.BLUEAPI:
             from baton.infrastructure.plans.blueapi import Blueapi
 

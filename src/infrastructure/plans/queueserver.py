@@ -32,6 +32,7 @@ from baton.infrastructure.plans.offers import offered_plan, schema_of_queueserve
 USER = "Baton"
 NOTE = "Baton carries out plans here, and holds this lock so that nobody else begins one; epoch "
 LOOKS, LOOK_SECONDS = 6, 0.5  # how often, and at what interval, an item is looked for that is neither running nor ended
+OPEN_LOOKS = 240  # how often an environment is looked for that is being opened
 BUSY_WORDS = ("is busy", "is locked", "was locked", "not in the idle", "lock key")
 CLOSED_WORDS = ("environment does not exist", "environment is not open", "run engine is not found")
 ENDS = {
@@ -49,12 +50,19 @@ class Queueserver:
     """One RE manager, by the address of its control socket."""
 
     def __init__(
-        self, address: str, *, public_key: str | None = None, user_group: str = "primary", exclusive: bool = False
+        self,
+        address: str,
+        *,
+        public_key: str | None = None,
+        user_group: str = "primary",
+        exclusive: bool = False,
+        opens: bool = False,
     ) -> None:
         self._address = address
         self._public_key = public_key
         self._user_group = user_group
         self._exclusive = exclusive
+        self._opens = opens
         self._context = zmq.asyncio.Context()
 
     async def catalogue(self) -> ExecutorCatalogue:
@@ -81,8 +89,20 @@ class Queueserver:
 
     async def prepare(self, job: PlanJob) -> Token:
         if not (await self._ask("status")).get("worker_environment_exists"):
-            raise PlanExecutorUnavailableError("The queueserver has no environment open; open it, and take this up again.")
+            await self._open_environment()
         return {"epoch": await self._own_lock()} if self._exclusive else {}
+
+    async def _open_environment(self) -> None:
+        """Open the environment where the settings say so; raise where it stays closed."""
+        if not self._opens:
+            raise PlanExecutorUnavailableError("The queueserver has no environment open; open it, and take this up again.")
+        await self._ask("environment_open", await self._lock_key())
+        for _ in range(OPEN_LOOKS):
+            if _is_ready(await self._ask("status")):
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+        detail = "The queueserver was told to open its environment and did not; look there, and take this up again."
+        raise PlanExecutorUnavailableError(detail)
 
     async def submit(self, job: PlanJob, fence: Fence = always_open) -> str:
         item = {"item_type": "plan", "name": job.plan, "kwargs": dict(job.params), "meta": {"baton": {"key": str(job.key)}}}
@@ -240,6 +260,11 @@ class Queueserver:
         if not isinstance(answer, dict):
             raise PlanExecutorSilentError(f"{method} had an answer that is no object")
         return answer
+
+
+def _is_ready(status: Answer) -> bool:
+    """Return whether there is an environment that takes a plan."""
+    return bool(status.get("worker_environment_exists") and status.get("manager_state") == "idle")
 
 
 def _key(token: Token) -> dict[str, str]:

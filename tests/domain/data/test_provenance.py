@@ -72,6 +72,13 @@ class TestPicture:
         assert told["Crack map, old"] == (["void"], "dataset · Discarded · Trial")
         assert told["Strain field"] == (["simulated"], "dataset · Simulated · Trial")
 
+    def test_a_run_that_happened_elsewhere_says_so(self) -> None:
+        maker = GraphMaker()
+        maker.dataset("frames")
+        maker.add(ProvenanceKind.RUN, "count 42", "Completed", witnessed=True)
+        box = boxes_of(drawing(maker.graph("frames")))["count 42"]
+        assert texts_of(box, "s")[0] == "run · Completed · witnessed"
+
     def test_the_legend_explains_what_there_is_and_nothing_else(self) -> None:
         legend = set(texts_of(drawing(siblings(2)), "s"))
         assert {"dataset", "derived from"} <= legend

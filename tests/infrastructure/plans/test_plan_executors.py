@@ -20,15 +20,18 @@ from baton.application.conduct.plan_executors import (
     PlanExecutor,
     PlanExecutorBusyError,
     PlanExecutorSilentError,
+    PlanExecutorUnavailableError,
     PlanFailedError,
     PlanOutcomeUnknown,
     PlanPhase,
     PlanRejectedError,
 )
 from baton.application.monitoring.plan_catalogues import PlanCatalogues
+from baton.application.plan_settings import PlanExecutorSettings
 from baton.domain.step.plan_steps import PlanExecutorCatalogue, PlanTouches
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.plans.blueapi import Blueapi
+from baton.infrastructure.plans.configured import make_executor
 from baton.infrastructure.plans.in_memory import MemoryExecutor
 from baton.infrastructure.plans.queueserver import Queueserver
 from baton.infrastructure.wall_clock import WallClock, clock
@@ -426,15 +429,38 @@ async def test_an_executor_that_is_not_there_is_silent() -> None:
         await executor.close()
 
 
+@pytest.mark.soak
+async def test_a_closed_environment_is_opened_where_the_settings_say_so(queue_case: ExecutorCase) -> None:
+    assert queue_case.server is not None
+    executor = queue_case.executor
+    assert isinstance(executor, Queueserver)
+    await executor._ask("environment_close")
+
+    async def is_closed() -> bool:
+        status = await executor._ask("status")
+        return not status["worker_environment_exists"] and status["manager_state"] == "idle"
+
+    await until(is_closed)
+    with pytest.raises(PlanExecutorUnavailableError):
+        await queue_case.begin(queue_case.call())
+    declared = {"name": "bl7", "kind": "queueserver", "address": queue_case.server.address, "simulated": True}
+    settings = PlanExecutorSettings.model_validate({**declared, "open_environment": True})
+    opening = ExecutorCase("queueserver", make_executor(settings), queue_case.server)
+    call = opening.call()
+    await opening.carry_out(call)
+    await opening.executor.close()
+    assert opening.starts(call) == 1
+
+
 class TestFactsOfBlueapi:
-    """F 5 and F 6, which rules 28 and 31 rest on."""
+    """F 5, which rules 31 and 36 rest on, and F 6, which rules 28 and 29 rest on."""
 
     @pytest.fixture
     async def http(self, blueapi: PlanServer) -> AsyncIterator[httpx.AsyncClient]:
         async with httpx.AsyncClient(base_url=f"{blueapi.address}/api/v1", timeout=10) as client:
             yield client
 
-    async def test_a_task_is_begun_once(self, http: httpx.AsyncClient, blueapi_case: ExecutorCase) -> None:
+    async def test_f5_a_task_is_begun_once(self, http: httpx.AsyncClient, blueapi_case: ExecutorCase) -> None:
         call = blueapi_case.call(1.5)
         call = replace(call, token=await blueapi_case.action.prepare(call))
         begin = {"task_id": call.token["task_id"]}
@@ -443,11 +469,11 @@ class TestFactsOfBlueapi:
         third = (await http.put("/worker/task", json=begin)).status_code
         assert (first, second, third, blueapi_case.starts(call)) == (200, 409, 404, 1)
 
-    async def test_a_client_chooses_neither_id_nor_metadata(self, http: httpx.AsyncClient) -> None:
+    async def test_f5_a_client_chooses_neither_id_nor_metadata(self, http: httpx.AsyncClient) -> None:
         task = {"name": "positive", "params": {"number": 1}, "instrument_session": "x", "task_id": "mine", "metadata": {}}
         assert (await http.post("/tasks", json=task)).status_code == 422
 
-    async def test_constraints_of_annotated_fields_are_neither_shown_nor_enforced(
+    async def test_f6_constraints_of_annotated_fields_are_neither_shown_nor_enforced(
         self, http: httpx.AsyncClient, blueapi_case: ExecutorCase
     ) -> None:
         offered = (await blueapi_case.executor.catalogue()).plans["positive"]
@@ -455,7 +481,12 @@ class TestFactsOfBlueapi:
         task = {"name": "positive", "params": {"number": -1}, "instrument_session": "x"}
         assert (await http.post("/tasks", json=task)).status_code == 201
 
-    async def test_a_pause_leaves_the_task_complete_with_an_error(
+    async def test_f6_a_docstring_is_served_whole(self, http: httpx.AsyncClient) -> None:
+        description = (await http.get("/plans/count_start")).json()["description"]
+        assert "Baton: reads=note gated" in description
+        assert "It touches nothing." in description
+
+    async def test_f5_a_pause_leaves_the_task_complete_with_an_error(
         self, http: httpx.AsyncClient, blueapi_case: ExecutorCase
     ) -> None:
         call, job_id = await blueapi_case.begin(blueapi_case.call(2))
@@ -470,9 +501,9 @@ class TestFactsOfBlueapi:
 
 
 class TestFactsOfQueueserver:
-    """F 7, which rule 32 rests on."""
+    """F 7, which rules 32 and 37 rest on, and F 6, which rule 29 rests on."""
 
-    async def test_the_id_of_a_client_is_replaced_and_a_key_is_not_deduplicated(self, queue_case: ExecutorCase) -> None:
+    async def test_f7_the_id_of_a_client_is_replaced_and_a_key_is_not_deduplicated(self, queue_case: ExecutorCase) -> None:
         assert isinstance(queue_case.executor, Queueserver)
         item = {"item_type": "plan", "name": "positive", "kwargs": {"number": 1}, "item_uid": "mine"}
         request = {"item": {**item, "meta": {"baton": {"key": "one"}}}, "user": "test", "user_group": "primary"}
@@ -482,8 +513,35 @@ class TestFactsOfQueueserver:
             uids.add((await queue_case.executor._ask("queue_item_execute", request))["item"]["item_uid"])
         assert len(uids - {"mine"}) == 2
 
-    async def test_an_abort_is_refused_unless_the_plan_is_paused(self, queue_case: ExecutorCase) -> None:
+    async def test_f7_an_abort_is_refused_unless_the_plan_is_paused(self, queue_case: ExecutorCase) -> None:
         call, job_id = await queue_case.begin(queue_case.call(LONG))
         await queue_case.wait_for(PlanPhase.RUNNING, call, job_id)
         assert not await asks(queue_case, "re_abort")
         await queue_case.action.stop(call, job_id)
+
+    async def test_f6_the_first_paragraph_of_a_docstring_is_served(self, queue_case: ExecutorCase) -> None:
+        assert isinstance(queue_case.executor, Queueserver)
+        offered = await queue_case.executor._ask("plans_allowed", {"user_group": "primary"})
+        description = offered["plans_allowed"]["count_start"]["description"]
+        assert "Baton: reads=note gated" in description
+        assert "It touches nothing." not in description
+
+    async def test_f7_an_item_of_the_queue_that_is_aborted_returns_to_its_front_under_another_id(
+        self, queue_case: ExecutorCase
+    ) -> None:
+        assert isinstance(queue_case.executor, Queueserver)
+        ask, meta = queue_case.executor._ask, {"baton": {"key": str(uuid4())}}
+        item = {"item_type": "plan", "name": "count_start", "kwargs": {"seconds": LONG}, "meta": meta}
+        added = await ask("queue_item_add", {"item": item, "user": "test", "user_group": "primary"})
+        await ask("queue_start")
+
+        async def is_running() -> bool:
+            return bool((await ask("status"))["re_state"] == "running")
+
+        await until(is_running)
+        await until(lambda: asks(queue_case, "re_pause", {"option": "immediate"}))
+        await until(lambda: asks(queue_case, "re_abort"))
+        await until_idle(queue_case.executor)
+        [again] = (await ask("queue_get"))["items"]
+        await ask("queue_clear")
+        assert (again["meta"], again["item_uid"] == added["item"]["item_uid"]) == (meta, False)

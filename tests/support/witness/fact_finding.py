@@ -13,6 +13,7 @@ import bluesky.plan_stubs as bps
 import bluesky.plans as bp
 import bluesky.preprocessors as bpp
 from bluesky.run_engine import RunEngine
+from bluesky.suspenders import SuspendFloor
 from bluesky.utils import RunEngineInterrupted
 from ophyd_async.core import StrictEnum, init_devices, soft_signal_rw
 from ophyd_async.sim import PatternGenerator, SimMotor, SimPointDetector
@@ -183,6 +184,23 @@ def of_endings(recorder: Recorder) -> dict[str, Any]:
 
     found["pause_without_checkpoint"] = recorder.run(without_checkpoint())
     found["pause_without_checkpoint_stop"] = recorder.stop()["exit_status"]
+
+    def suspend_once(checkpoints: bool) -> Iterator[Any]:
+        @bpp.run_decorator()
+        def take() -> Iterator[Any]:
+            yield from bps.checkpoint() if checkpoints else bps.clear_checkpoint()
+            engine.request_suspend(lambda: asyncio.sleep(0.1), justification="the run is Held")
+            yield from bps.sleep(0.3)
+
+        return take()
+
+    for name, checkpoints in (("suspended", True), ("suspended_without_checkpoint", False)):
+        recorder.run(suspend_once(checkpoints))
+        found[name] = recorder.stop()["exit_status"]
+        found[f"{name}_states"] = list(recorder.states)
+    with init_devices():
+        level = soft_signal_rw(float, 2.5, name="level")
+    found["suspender_of_a_signal"] = error_of(lambda: engine.install_suspender(SuspendFloor(level, 1.0)))
 
     def refuse(message: Any) -> Any:
         if message.command == "open_run":
