@@ -13,7 +13,7 @@ HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r
 
 
 @asynccontextmanager
-async def fixed_answer(head: str, body: bytes = b"") -> AsyncIterator[tuple[str, list[bytes]]]:
+async def running_server(head: str, body: bytes = b"") -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server that gives everybody the same answer; its address, and the requests that it had."""
     requests: list[bytes] = []
 
@@ -27,7 +27,7 @@ async def fixed_answer(head: str, body: bytes = b"") -> AsyncIterator[tuple[str,
 
 
 async def test_an_answer_without_bounds_counts_as_none() -> None:
-    async with fixed_answer(HEAD, b'"' + b"x" * (MAX_ANSWER_BYTES + 1) + b'"') as (address, _):
+    async with running_server(HEAD, b'"' + b"x" * (MAX_ANSWER_BYTES + 1) + b'"') as (address, _):
         executor = Blueapi(address)
         with pytest.raises(PlanExecutorSilentError, match="more than"):
             await executor.catalogue()
@@ -35,9 +35,9 @@ async def test_an_answer_without_bounds_counts_as_none() -> None:
 
 
 async def test_a_redirect_is_not_followed_and_takes_no_token_along() -> None:
-    async with fixed_answer(HEAD, b"{}") as (elsewhere, requests):
+    async with running_server(HEAD, b"{}") as (elsewhere, requests):
         head = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {elsewhere}/api/v1/plans\r\nContent-Length: 0\r\n\r\n"
-        async with fixed_answer(head) as (address, _):
+        async with running_server(head) as (address, _):
             executor = Blueapi(address, token="secret")
             with pytest.raises(PlanExecutorSilentError, match="307"):
                 await executor.catalogue()
