@@ -54,6 +54,8 @@ class PlanServer:
     address: str
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     commands: dict[str, tuple[Sequence[str], Mapping[str, str]]] = field(default_factory=dict)
+    killed: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    """Processes that were started again; what they had started may have outlived them."""
 
     def count(self, note: str) -> int:
         """Return how often a plan with this note was started."""
@@ -71,11 +73,12 @@ class PlanServer:
 
     def restart(self, name: str) -> None:
         """Start a process again that was killed."""
+        self.killed.append(self.processes[name])
         self.start(name, *self.commands[name])
 
     def stop(self) -> None:
         """End every process and what it started."""
-        for process in reversed(self.processes.values()):
+        for process in (*reversed(self.processes.values()), *self.killed):
             with_children = process.pid
             try:
                 os.killpg(with_children, signal.SIGKILL)
