@@ -104,7 +104,7 @@ async def test_runs_start_under_a_form_only_while_it_is_in_force(api: Api) -> No
     register = uncovered["next_steps"][0]
     assert register["arguments"] == {"facility_code": "facility", "bindings": [{"kind": "Subject", "id": cell}]}
     assert register["needed"] == ["template_id", "title"]
-    assert (await seeded_template(api)) in uncovered["facts"]["templates"]
+    assert (await seeded_template(api)) in uncovered["facts"]["templates"].values()
 
     week = {"valid_from": now(days=-1), "valid_until": now(days=6), "declarations": []}
     bindings = [{"kind": "Subject", "id": cell}, {"kind": "Asset", "id": furnace}, PROPOSAL]

@@ -85,8 +85,8 @@ class NeededClearance:
 
     @property
     def facts(self) -> dict[str, object]:
-        """The templates to choose from, by id, with their codes."""
-        return {"templates": {str(one.id): one.code for one in self.templates}}
+        """The templates to choose from: their ids by their codes."""
+        return {"templates": {one.code: str(one.id) for one in self.templates}}
 
 
 def find_needed_clearance(

@@ -114,7 +114,7 @@ def test_the_way_to_a_missing_clearance_says_what_it_must_cover_and_the_template
     template(line.world, facility_code=LUMEN, code="OTHER")
     with expect_refusal("RunRequiresActiveClearanceError") as several:
         line.start()
-    assert sorted(several.value.facts["templates"].values()) == ["ESAF", "OTHER"]
+    assert sorted(several.value.facts["templates"]) == ["ESAF", "OTHER"]
     assert "template_id" in several.value.next_steps[0].needed
 
 
