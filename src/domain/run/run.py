@@ -569,11 +569,16 @@ class TruncateRun(RunEnding):
         return (yield from load_end(run))
 
     def refuse_still_heard(self, run: Run, call: Call) -> Reads[None]:
-        """Refuse to close the books on a run whose witness still gives word, unless the witness itself does it."""
-        if run.witness is None or run.status not in LIVE or call.principal_id == run.witness.witnessed_by:
+        """Refuse to close the books on a run whose witness still gives word, unless the witness itself does it; and to a
+        witness those of a run that is conducted here, which the death of a RunEngine does not end."""
+        contact = (yield from record_of(WitnessContact, run_id=run.id)) if run.status in LIVE else None
+        if contact is None:
             return
-        contact = yield from record_of(WitnessContact, run_id=run.id)
-        if contact is not None and call.now - contact.heard_at < STILL_HEARD:
+        if run.witness is None:
+            if contact.witness_id == call.principal_id:
+                detail = "The run is one of the service's own, in which a plan was a step; the end of its conduct ends it."
+                raise self.cannot("not_witnessed", detail)
+        elif call.principal_id != run.witness.witnessed_by and call.now - contact.heard_at < STILL_HEARD:
             detail = (
                 "Its witness still gives word of this run; end it where it runs, or wait until a minute passed without word."
             )

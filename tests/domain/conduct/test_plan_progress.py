@@ -17,6 +17,7 @@ from baton.domain.conduct.views import ConductView, GetProcedureConduct
 from baton.domain.kernel import Call
 from baton.domain.procedure.procedure import HoldCause
 from baton.domain.recipe.steps import RecipeActionStep
+from baton.domain.run.run import TruncateRun
 from baton.domain.run.witness import ExitStatus, Standing, StreamCount, WitnessChange, WitnessedEnd
 from baton.domain.run.witnessing import WitnessRunChange
 from baton.domain.start.registration import RegisterProcedure
@@ -26,7 +27,7 @@ from baton.domain.step.results import ConductResult
 from baton.domain.views.waiting import WaitingKind, silent_plans
 from tests.support.domain.conducts import progress_of, set_progress
 from tests.support.domain.run_beamline import Beamline, beamline
-from tests.support.domain.world import new_id
+from tests.support.domain.world import expect_refusal, new_id
 from tests.support.workflows.step_json import action
 
 STEPS = tuple(action("collect", detector="cam") for _ in range(3))
@@ -173,3 +174,14 @@ def test_a_plan_with_unknown_outcome_shows_all_that_a_person_needs(line: Beamlin
 def test_estimates_know_a_plan_by_its_executor_and_its_name() -> None:
     step = RecipeActionStep.model_validate(action("plan:bl7/scan", num=5))
     assert step_key(step) == ("action", "plan:bl7/scan")
+
+
+def test_the_death_of_the_run_engine_of_a_step_ends_no_run_that_is_conducted_here(line: Beamline) -> None:
+    run_id = line.start()
+    id = line.world.create(RegisterProcedure(name="Scan", kind="scan", parent_run_id=run_id))
+    line.world.ports["submitted_plan"] = SubmittedPlan(id, KEY)
+    assert witness(line) == run_id
+    with expect_refusal("RunCannotTruncateError", "not_witnessed"):
+        line.world.when(TruncateRun(reason="Its RunEngine is gone."), on=run_id)
+    line.world.principal_id = new_id()
+    line.world.when(TruncateRun(reason="The beam dump took everything."), on=run_id)
