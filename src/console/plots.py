@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup, escape
 
 from baton.console.display import number_text
+from baton.domain.shared.thinning import thin
 
 WIDTH, NARROW, HEIGHT = 760, 560, 180
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 26
@@ -26,18 +27,6 @@ class Series:
     name: str
     points: tuple[tuple[float, float], ...]
     unit: str | None = None
-
-
-def thin(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return as many points as a screen can show: of each stretch its lowest and its highest, so that no spike is lost."""
-    if len(points) <= MOST_POINTS:
-        return list(points)
-    size, kept = len(points) / (MOST_POINTS / 2), []
-    for number in range(MOST_POINTS // 2):
-        part = points[int(number * size) : int((number + 1) * size)]
-        if part:
-            kept += sorted({min(part, key=lambda one: one[1]), max(part, key=lambda one: one[1])})
-    return kept
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
@@ -119,7 +108,7 @@ def line_plot(
             f'<path class="mark" d="M{x} {TOP}V{HEIGHT - BOTTOM}"/><text x="{x + 4}" y="{TOP + 10}">{escape(text)}</text>'
         )
     for number, one in enumerate(drawn):
-        places = [place(*point) for point in thin(one.points)]
+        places = [place(*point) for point in thin(one.points, MOST_POINTS, lambda point: point[1])]
         path = "M" + " L".join(f"{x} {y}" for x, y in places)
         parts.append(f'<path class="line line-{number % 4}" d="{path}"/>')
         if dots:

@@ -13,6 +13,7 @@ from pydantic import Field
 from baton.domain.conduct.ends import UNKNOWN_OUTCOMES
 from baton.domain.conduct.ledger import LedgerPart, LedgerPort, ListPlace, StepRow
 from baton.domain.conduct.messages import SKIPPED, Mark, describe_step
+from baton.domain.conduct.points import PointPlan
 from baton.domain.conduct.progress import ConductPhase, ConductProgress, OpenedConduct
 from baton.domain.conduct.views import LOOPS
 from baton.domain.kernel import Call, Query
@@ -115,6 +116,9 @@ class StepListPort(Protocol):
 
     async def listed_steps(self, procedure_id: UUID, pinned: bool, place: ListPlace) -> ListedSteps:
         """Return a part of the steps that a procedure is conducted by or, unless they are pinned, was registered with."""
+
+    async def point_plan(self, procedure_id: UUID, loops: bool) -> PointPlan:
+        """Return what the pinned steps of a procedure say of the points that it measures."""
 
 
 @procedure.query(get="/{procedure_id}/steps", returns=ProcedureSteps)

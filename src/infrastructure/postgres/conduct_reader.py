@@ -9,7 +9,7 @@ from baton.application.conduct.conduct_reader import ConductPosition, ConductSta
 from baton.application.conduct.conduct_record import OPENINGS
 from baton.domain.conduct.estimates import StepDuration, StepKey
 from baton.domain.conduct.frames import LedgerRow, Outline, StreamRow
-from baton.domain.conduct.ledger import LedgerPart, ListPlace, MeasuredObjective, StepRow
+from baton.domain.conduct.ledger import LedgerPart, ListPlace, MeasuredObjective, PointPlace, PointRow, StepRow, WalkedSpan
 from baton.domain.conduct.messages import MAX_PASSES, Mark
 from baton.domain.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, WaitingFor
 from baton.domain.conduct.views import LOOPS, worker_contact
@@ -134,6 +134,30 @@ SELECT count(*) FROM (
         AND mark IN ('outcome', 'deposit') GROUP BY step_index
     HAVING bool_or(payload ->> 'result' = 'ok') AND NOT bool_or(payload ->> 'result' = 'failed')
 ) done"""
+POINT_COLUMNS = """
+iteration_index, step_index, step_kind, payload ->> 'result' = 'ok' AND NOT payload ? 'skipped', recorded_at,
+payload ->> 'address',
+CASE WHEN step_kind = 'capture' THEN payload -> 'captured_value'
+    ELSE coalesce(payload #> '{converted,value}', payload -> 'value') END,
+CASE WHEN step_kind = 'capture' THEN coalesce(payload ->> 'captured_unit', payload #>> '{reading,units}')
+    ELSE coalesce(payload #>> '{converted,unit}', payload #>> '{post_reading,units}', payload ->> 'unit') END,
+CASE WHEN step_kind = 'capture' THEN payload #> '{reading,value}' ELSE payload #> '{post_reading,value}' END,
+payload #>> '{reading,quality}', payload ->> 'capture_name', coalesce(payload -> 'measurements', '[]'), ARRAY(
+    SELECT regexp_replace(one ->> 'uri', '.*/', '') FROM jsonb_array_elements(coalesce(payload -> 'artifacts', '[]')) AS one
+)"""
+OF_SPAN = f"""FROM {Activity.relation} entries WHERE entries.conduct_id = span.conduct_id
+AND NOT closing AND mark = 'outcome' AND step_index >= span.first AND step_index < span.behind"""
+POINT_ROWS = f"""
+SELECT found.*
+FROM unnest(%(conducts)s::uuid[], %(firsts)s::int[], %(behinds)s::int[]) AS span (conduct_id, first, behind),
+LATERAL (
+    (SELECT {POINT_COLUMNS} {OF_SPAN} AND iteration_index = %(iteration)s AND step_index = ANY(%(seeds)s::int[]))
+    UNION ALL
+    (SELECT {POINT_COLUMNS} {OF_SPAN} AND (iteration_index, closing, step_index) >= (%(iteration)s, false, %(index)s)
+        AND (CASE step_kind WHEN 'setpoint' THEN payload ->> 'address' = ANY(%(axes)s::text[])
+            WHEN 'capture' THEN true ELSE payload ? 'measurements' END)
+        ORDER BY iteration_index, closing, step_index LIMIT %(limit)s)
+) found ORDER BY iteration_index, step_index LIMIT %(limit)s + cardinality(%(seeds)s::int[])"""
 COUNTED_OUTCOMES = 100  # the last outcomes of a kind of step on a target that its durations are taken from
 MAX_CACHED_OBJECTIVES = 1000  # conducts whose objective is cached
 
@@ -220,6 +244,16 @@ class PostgresConductReader:
         reached = {conduct_id: step_index for conduct_id, step_index, _, _ in found}
         failed = found[-1][2] or () if found else ()
         return LedgerPart([step_row(id, row) for id, _, _, rows in found for row in rows or ()], reached, failed)
+
+    async def point_rows(
+        self, spans: Sequence[WalkedSpan], axes: Sequence[str], place: PointPlace, limit: int
+    ) -> Sequence[PointRow]:
+        conducts, firsts, behinds = ([*column] for column in zip(*spans, strict=True)) if spans else ([], [], [])
+        walked = {"conducts": conducts, "firsts": firsts, "behinds": behinds, "axes": list(axes), "limit": limit}
+        start = {"iteration": place.iteration_index, "index": place.step_index, "seeds": list(place.seeds)}
+        async with self._store.connection() as connection:
+            rows = await (await connection.execute(POINT_ROWS, {**walked, **start})).fetchall()
+        return [PointRow(*row) for row in rows]
 
     async def read_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         kinds, targets = [kind for kind, _ in keys], [target for _, target in keys]
