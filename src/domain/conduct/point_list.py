@@ -25,7 +25,6 @@ from baton.domain.step.results import BestPoint
 from baton.domain.step.step_values import GOOD
 
 ROWS = 3000  # Rows that one statement reads at most.
-ROWS_PER_POINT = 3  # Of a usual scan: a setpoint, and two values.
 LAST_WHOLE = 20  # Points at the end that thinning leaves as they are.
 MOST_LINES = 4  # Values of one unit that are suggested for one plot.
 STEP_LIMIT = 2**31 - 1
@@ -221,7 +220,7 @@ def walked_spans(openings: Iterable[OpeningEvent], *, loops: bool) -> Sequence[W
 def points_behind(track: PointTrack, ordinal: int, count: int | None) -> Reads[list[PlacedPoint]]:
     """Return so many points behind an ordinal, or all; the last of them may be open."""
     points, place, found = PointFold(track.outline, track.plan), track.place(ordinal), list[PlacedPoint]()
-    row_count = ROWS if count is None else min(ROWS, ROWS_PER_POINT * count)
+    row_count = ROWS if count is None else min(ROWS, track.plan.rows_per_point * (count + 1))
     while not track.outline.position(ordinal).closing:
         rows = yield from ask(LedgerPort.point_rows, track.spans, track.plan.axes, place, row_count)
         found += [one for one in points.take(rows) if one.ordinal > ordinal]

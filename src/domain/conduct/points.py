@@ -55,8 +55,7 @@ class PointValue(NamedTuple):
     is_finite: bool = True  # Whether it is no NaN and no infinity, which are gaps.
 
 
-@dataclass(frozen=True)
-class PlacedPoint:
+class PlacedPoint(NamedTuple):
     """What a conduct measured at one place."""
 
     ordinal: int  # That of its first row.
@@ -74,6 +73,7 @@ class PointPlan:
 
     axes: tuple[str, ...] = ()
     set_at: tuple[tuple[int, ...], ...] = ()  # By axis, the indexes of its setpoints.
+    rows_per_point: int = 1  # How many rows a point usually has.
     names: Mapping[str, str] = field(default_factory=dict)  # Of captures, the names of the values that they belong to.
     shape: PlotShape = PlotShape.LINE
     x: str | None = None
@@ -101,13 +101,16 @@ def plan_of(steps: Sequence[Listed], *, loops: bool, convergence: Mapping[str, A
     steered = {address: any(map(is_steered, found.values())) for address, found in values.items()}
     axes = tuple(address for address, found in values.items() if len(found) > 1 or steered[address])
     set_at = tuple(tuple(index for index, step in setpoints if step["address"] == axis) for axis in axes)
-    plan = PointPlan(axes, set_at, value_names(steps))
+    places = planned_places(steps, axes)
+    row_count = sum(map(len, set_at)) + sum(step["kind"] in MEASURING for step in steps)
+    rows_per_point = math.ceil(row_count / len(places)) if places else 1
+    plan = PointPlan(axes, set_at, rows_per_point, value_names(steps))
     if convergence is not None:
         name = convergence["capture_name"]
         plan = replace(plan, objective=plan.names.get(name, name), band=band_of(convergence["criterion"]))
     if loops:
         return steered_plan(plan, [axis for axis in axes if steered[axis]])
-    return suggested_plan(plan, planned_places(steps, axes))
+    return suggested_plan(plan, places)
 
 
 def band_of(criterion: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -265,9 +268,7 @@ class PointFold:
 
 def setting_of(row: PointRow) -> Setting:
     """Return where a setpoint left its axis; a gap where it failed or was left out."""
-    if not row.is_done:
-        return Setting()
-    return Setting(scalar_of(row.value).value, scalar_of(row.read_back).value, row.unit)
+    return Setting(scalar_of(row.value), scalar_of(row.read_back), row.unit) if row.is_done else Setting()
 
 
 def values_in(row: PointRow, names: Mapping[str, str]) -> tuple[dict[str, PointValue], set[str]]:
@@ -276,22 +277,23 @@ def values_in(row: PointRow, names: Mapping[str, str]) -> tuple[dict[str, PointV
     unlisted = set(row.outputs)
     if row.kind == StepKind.CAPTURE:
         name = row.capture_name or row.address or ""
-        found = scalar_of(row.value if row.is_done else row.read_back)
-        value = found.value if row.is_done else None
-        values[names.get(name, name)] = PointValue(value, row.unit, row.quality or GOOD, found.is_finite)
+        value = scalar_of(row.value) if row.is_done else None
+        values[names.get(name, name)] = PointValue(value, row.unit, row.quality or GOOD, not is_not_finite(row.read_back))
     for item in row.measurements:
         name = names.get(item["name"], item["name"])
         if isinstance(item["value"], list | tuple | Mapping):
             unlisted.add(name)
         else:
-            values[name] = scalar_of(item["value"])._replace(unit=item.get("units"), quality=item.get("quality", GOOD))
+            found, quality = item["value"], item.get("quality", GOOD)
+            values[name] = PointValue(scalar_of(found), item.get("units"), quality, not is_not_finite(found))
     return values, unlisted
 
 
-def scalar_of(value: object) -> PointValue:
+def scalar_of(value: object) -> Scalar:
     """Return a value of a row; NaN and the infinities are gaps, and so is what is no scalar."""
-    if isinstance(value, str) and value in NOT_FINITE:
-        return PointValue(None, is_finite=False)
-    if isinstance(value, float) and not math.isfinite(value):
-        return PointValue(None, is_finite=False)
-    return PointValue(value if isinstance(value, int | float | str) else None)
+    return value if isinstance(value, int | float | str) and not is_not_finite(value) else None
+
+
+def is_not_finite(value: object) -> bool:
+    """Return whether a value is NaN or an infinity, as a number or as a row of the ledger holds it."""
+    return value in NOT_FINITE if isinstance(value, str) else isinstance(value, float) and not math.isfinite(value)
