@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 
 from baton.application.ports import Store
 from baton.application.unit_of_work import load_event_rows, load_events, load_state
-from baton.domain.conduct.ledger import ListPlace
-from baton.domain.conduct.points import PointPlan, plan_of
+from baton.domain.conduct.ledger import ListPlace, WalkedSpan
+from baton.domain.conduct.points import PlacedPoint, PointPlan, plan_of
 from baton.domain.conduct.step_list import ListedSteps
 from baton.domain.procedure.procedure import ProcedureRecipeExpanded, ProcedureStepsResolved
 from baton.domain.recipe.expansion import expansion_of
@@ -19,6 +19,7 @@ from baton.domain.recipe.recipe import Recipe
 from baton.domain.recipe.steps import Step, wire_form
 
 MAX_CACHED_LISTS = 50
+MAX_CACHED_POINTS = 200_000
 WrittenSteps = Sequence[bytes]
 Lists = tuple[WrittenSteps, WrittenSteps]  # Steps and closing steps, each as JSON.
 NO_STEPS: Lists = ((), ())
@@ -31,6 +32,7 @@ class StepLists:
 
     store: Store
     _lists: dict[tuple[UUID, bool], Lists] = field(default_factory=dict)
+    _points: dict[tuple[WalkedSpan, ...], Sequence[PlacedPoint]] = field(default_factory=dict)
     _plans: dict[tuple[UUID, bool], PointPlan] = field(default_factory=dict)
 
     async def listed_steps(self, procedure_id: UUID, pinned: bool, place: ListPlace) -> ListedSteps:
@@ -49,6 +51,17 @@ class StepLists:
                 self._plans.clear()
             self._plans[key] = known
         return known
+
+    async def known_points(self, spans: tuple[WalkedSpan, ...]) -> Sequence[PlacedPoint]:
+        """Return the closed points of conducts that were kept, so that reading continues behind them."""
+        return self._points.get(spans, ())
+
+    async def keep_points(self, spans: tuple[WalkedSpan, ...], points: Sequence[PlacedPoint]) -> None:
+        """Keep all the closed points of conducts in memory for a while."""
+        if sum(map(len, self._points.values())) + len(points) > MAX_CACHED_POINTS:
+            self._points.clear()
+        if len(points) > len(self._points.get(spans, ())):
+            self._points[spans] = points
 
     async def _both(self, procedure_id: UUID, pinned: bool) -> Lists:
         key = (procedure_id, pinned)

@@ -161,7 +161,7 @@ class ListProcedurePoints(Query[ProcedurePoints]):
             found = yield from points_behind(track, self.after or 0, self.limit + 1)
             kept = found[: self.limit]
         else:
-            found = yield from points_behind(track, self.after or 0, None)
+            found = yield from every_point(track, self.after or 0)
             kept = thin_points(found, self.thin, objective)
         plan, table = track.plan, PointTable.of(kept, self.names, is_live=procedure.live_conduct_id is not None)
         band = None if plan.band is None or objective is None else PlotBand(low=plan.band[0], high=plan.band[1])
@@ -215,6 +215,16 @@ def walked_spans(openings: Iterable[OpeningEvent], *, loops: bool) -> Sequence[W
         if one.conduct_id is not None:
             spans.append(WalkedSpan(one.conduct_id, first, STEP_LIMIT))
     return spans
+
+
+def every_point(track: PointTrack, ordinal: int) -> Reads[list[PlacedPoint]]:
+    """Return all points behind an ordinal; those that are closed are read once in a while."""
+    spans = tuple(track.spans)
+    known = yield from ask(StepListPort.known_points, spans)
+    read = yield from points_behind(track, known[-1].ordinal if known else 0, None)
+    if closed := [one for one in read if one.closed_by is not None]:
+        yield from ask(StepListPort.keep_points, spans, (*known, *closed))
+    return [one for one in (*known, *read) if one.ordinal > ordinal]
 
 
 def points_behind(track: PointTrack, ordinal: int, count: int | None) -> Reads[list[PlacedPoint]]:

@@ -271,10 +271,24 @@ def step_row(conduct_id: UUID, row: list[Any]) -> StepRow:
 
 
 def point_row(iteration_index: int, step_index: int, kind: str, is_done: bool, recorded_at: str, *said: Any) -> PointRow:
-    *values, measurements, artifacts = said
+    address, value, unit, read_back, quality, capture_name, measurements, artifacts = said
     outputs = [artifact["uri"].rpartition("/")[2] for artifact in artifacts or ()]
     at = datetime.fromisoformat(recorded_at)
-    return PointRow(iteration_index, step_index, kind, is_done, at, *values, measurements or (), outputs)
+    return PointRow(
+        iteration_index,
+        step_index,
+        kind,
+        is_done,
+        at,
+        address,
+        value,
+        unit,
+        read_back,
+        quality,
+        capture_name,
+        measurements or (),
+        outputs,
+    )
 
 
 def ledger_row(row: dict[str, Any]) -> LedgerRow:
