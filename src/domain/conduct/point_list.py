@@ -25,6 +25,7 @@ from baton.domain.step.results import BestPoint
 from baton.domain.step.step_values import GOOD
 
 ROWS = 3000  # Rows that one statement reads at most.
+STREAMED_ROWS = 500
 LAST_WHOLE = 20  # Points at the end that thinning leaves as they are.
 MOST_LINES = 4  # Values of one unit that are suggested for one plot.
 STEP_LIMIT = 2**31 - 1
@@ -57,6 +58,41 @@ class ListedPoint(AnswerForm):
     """The quality of the first value that is not Good, else Good."""
     is_open: bool
     """Whether the conduct may still add to it."""
+
+
+class PointFrame(AnswerForm):
+    """What was measured at one place, in the unit beside it, once the conduct adds nothing to it."""
+
+    ordinal: int
+    """The index of its place in the conduct; a later frame with the same one replaces it."""
+    at: datetime
+    """When it was measured first."""
+    iteration_index: int | None
+    step_index: int
+    axes: dict[str, Scalar]
+    """What each axis was set to, in the unit beside it, by its address."""
+    read_back: dict[str, Scalar]
+    """What each axis then read, in the unit beside it, by its address."""
+    values: dict[str, Scalar]
+    """What was measured, in the unit beside it, by its name."""
+    units: dict[str, str]
+    """The units of axes and values, where they are known."""
+
+    @classmethod
+    def of(cls, point: PlacedPoint, plan: PointPlan) -> "PointFrame":
+        """Return a point as a stream shows it."""
+        axes = dict(zip(plan.axes, point.axes, strict=True))
+        units = [(name, one.unit) for name, one in axes.items()] + [(name, one.unit) for name, one in point.values.items()]
+        return cls(
+            ordinal=point.ordinal,
+            at=point.at,
+            iteration_index=point.position.iteration_index or None,
+            step_index=point.position.step_index,
+            axes={name: one.value for name, one in axes.items()},
+            read_back={name: one.read_back for name, one in axes.items() if one.read_back is not None},
+            values={name: one.value for name, one in point.values.items()},
+            units={name: unit for name, unit in units if unit is not None},
+        )
 
 
 class PlottedGrid(AnswerForm):
@@ -117,10 +153,10 @@ class PointTrack(NamedTuple):
     plan: PointPlan
     spans: Sequence[WalkedSpan]
 
-    def place(self, ordinal: int) -> PointPlace:
-        """Return where reading begins for a reader behind an ordinal: where no point is open."""
+    def place(self, ordinal: int, steps_before: int = 0) -> PointPlace:
+        """Return where reading begins for a reader behind an ordinal, or so many steps before: where no point is open."""
         position = self.outline.position(ordinal)
-        start = self.plan.start(position.step_index)
+        start = self.plan.start(max(0, position.step_index - steps_before))
         return PointPlace(position.iteration_index, start, self.plan.seeds(start))
 
 
@@ -188,10 +224,12 @@ class ListProcedurePoints(Query[ProcedurePoints]):
 NO_POINTS: Mapping[str, Any] = {"axes": (), "values": (), "items": (), "next_after": None, "shape": PlotShape.LINE}
 
 
-def track_of(procedure: Procedure) -> Reads[PointTrack | None]:
-    """Return what the points of a procedure are read by; None where it was never conducted."""
+def track_of(procedure: Procedure, conduct_id: UUID | None = None) -> Reads[PointTrack | None]:
+    """Return what the points of a procedure are read by, up to a conduct; None where it was never conducted."""
     openings: tuple[OpeningEvent, ...] = yield from events_of(procedure.id, *get_args(OpeningEvent))
     conducted = [one for one in openings if one.conduct_id is not None]
+    if conduct_id is not None:
+        conducted = conducted[: 1 + max((n for n, one in enumerate(conducted) if one.conduct_id == conduct_id), default=-1)]
     if not conducted:
         return None
     opened = yield from record_of(OpenedConduct, conduct_id=conducted[-1].conduct_id)
@@ -215,6 +253,22 @@ def walked_spans(openings: Iterable[OpeningEvent], *, loops: bool) -> Sequence[W
         if one.conduct_id is not None:
             spans.append(WalkedSpan(one.conduct_id, first, STEP_LIMIT))
     return spans
+
+
+def closed_points(track: PointTrack, behind: int, upto: int) -> Reads[list[PlacedPoint]]:
+    """Return the points that are closed at ordinals behind one and up to another."""
+    if track.outline.position(behind).closing:
+        return []
+    points, place, found = PointFold(track.outline, track.plan), track.place(behind, steps_before=1), list[PlacedPoint]()
+    while True:
+        rows = yield from ask(LedgerPort.point_rows, track.spans, track.plan.axes, place, STREAMED_ROWS)
+        found += points.take(rows)
+        if len(rows) < STREAMED_ROWS or (found and (found[-1].closed_by or 0) > upto):
+            break
+        place = PointPlace(rows[-1].iteration_index, rows[-1].step_index + 1, ())
+    if points.end_ordinal <= upto:
+        found += points.end_pass()
+    return [one for one in found if one.closed_by is not None and behind < one.closed_by <= upto]
 
 
 def every_point(track: PointTrack, ordinal: int) -> Reads[list[PlacedPoint]]:

@@ -84,7 +84,8 @@ class PointPlan:
 
     def start(self, index: int) -> int:
         """Return the step, at an index or before it, at which no point is open."""
-        return max((one for places in self.set_at for one in places if one <= index), default=0 if self.axes else index)
+        alone = not self.axes and self.shape is PlotShape.LINE  # Each row is a point of its own.
+        return max((one for places in self.set_at for one in places if one <= index), default=index if alone else 0)
 
     def seeds(self, start: int) -> tuple[int, ...]:
         """Return the steps before a start that have set the axes last."""
@@ -230,6 +231,12 @@ class PointFold:
                 self._axes[row.address or ""] = setting_of(row)
             elif not self._plan.axes or self._axes:
                 yield from self._measure(position, row)
+
+    @property
+    def end_ordinal(self) -> int:
+        """The ordinal at which the end of the pass closes a point."""
+        index = 0 if self._at is None else self._at.iteration_index
+        return self._outline.step(LedgerPosition(False, index, self._outline.step_count - 1), Mark.DEPOSIT)
 
     def end_pass(self) -> Iterator[PlacedPoint]:
         """Yield the open point, which the end of its pass closes."""
