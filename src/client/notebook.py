@@ -44,8 +44,13 @@ def value_text(value: object) -> str:
 
 def data_frame(rows: Iterable[Any]) -> Any:
     """Return answers as a data frame of pandas, a row for each."""
+    return frame_of(row.to_dict() for row in rows)
+
+
+def frame_of(rows: Iterable[Mapping[str, Any]]) -> Any:
+    """Return rows as a data frame of pandas."""
     try:
         pandas: Any = import_module("pandas")
     except ImportError:
         raise ClientError("pandas is not installed here; install it (pip install pandas), or use to_dict().") from None
-    return pandas.DataFrame([row.to_dict() for row in rows])
+    return pandas.DataFrame(list(rows))

@@ -12,6 +12,7 @@ from baton.client.index import AGGREGATES, OPERATIONS, AggregateEntry
 from baton.client.launching import Reference
 from baton.client.notebook import data_frame, html_of
 from baton.client.operation_call import OperationCall
+from baton.client.points import Points, every_point
 from baton.client.refusals import ClientError
 from baton.client.watched_work import WatchedConduct, WatchedRunConduct
 from baton.client.watching import Watching, conduct_frames, run_frames
@@ -176,6 +177,13 @@ class RecipeThing(Thing):
 class ProcedureThing(Thing):
     """A procedure, whose conduct can be watched."""
 
+    def points(self) -> Any:
+        """Return what it measured at each place where it set its axes, a row for each."""
+        return self.client.carry_out(self._points())
+
+    def _points(self) -> CallScript[Points]:
+        return (yield from every_point(self.client.session, [(yield from self._resolve())]))
+
     def watch(self, *, console: "Console | None" = None, lines: bool = False) -> Any:
         """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook."""
         return self.client.watch(self._frames(), WatchedConduct(), {"console": console, "lines": lines})
@@ -186,6 +194,16 @@ class ProcedureThing(Thing):
 
 class RunThing(Thing):
     """A run, whose conduct can be watched."""
+
+    def points(self) -> Any:
+        """Return what its phases measured at each place where they set their axes, a row for each."""
+        return self.client.carry_out(self._points())
+
+    def _points(self) -> CallScript[Points]:
+        run_id = yield from self._resolve()
+        view = yield from self.client.session.call(OPERATIONS["get_run_conduct"], {"run_id": run_id})
+        begun = [phase.procedure_id for phase in view.phases if phase.conduct_id is not None]
+        return (yield from every_point(self.client.session, begun))
 
     def watch(self, *, console: "Console | None" = None, lines: bool = False) -> Any:
         """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook."""

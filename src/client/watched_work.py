@@ -25,13 +25,14 @@ if TYPE_CHECKING:
         EndFrame,
         IterationFrame,
         MeasuredObjective,
+        PointFrame,
         RunConductResult,
         RunConductView,
         StepFrame,
     )
 
-ConductFrame: TypeAlias = "ConductView | StepFrame | IterationFrame | EndFrame"
-RunFrame: TypeAlias = "RunConductView | ConductView | StepFrame | IterationFrame | EndFrame"
+ConductFrame: TypeAlias = "ConductView | StepFrame | IterationFrame | PointFrame | EndFrame"
+RunFrame: TypeAlias = "RunConductView | ConductView | StepFrame | IterationFrame | PointFrame | EndFrame"
 WAITS = {"run": "waiting for its run to be resumed", "advice": "waiting for advice"}
 
 
@@ -95,6 +96,8 @@ class WatchedConduct:
                 self.step_index = self.count if self.between else 0
                 self.current_step, self.measurement = "", frame.measurement or self.measurement
                 return self.between
+            case "PointFrame":
+                return False
             case "EndFrame":
                 self.result = frame.result
                 self.ended_at = frame.occurred_at

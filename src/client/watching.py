@@ -26,6 +26,7 @@ FRAME_FORMS = {
     "snapshot": "ConductView",
     "step": "StepFrame",
     "iteration": "IterationFrame",
+    "point": "PointFrame",
     **dict.fromkeys(("held", "halted", "ended"), "EndFrame"),
 }
 LIVE = ("Running", "Held")  # the states of runs and procedures that may still be conducted

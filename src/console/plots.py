@@ -1,7 +1,7 @@
 """Plots as SVG, drawn on the server: lines over numbers or times, with axes, units and the latest value. Colours come from
 the stylesheet, so that a plot fits both themes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor, log10
@@ -10,10 +10,11 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup, escape
 
 from baton.console.display import number_text
+from baton.domain.shared.thinning import thin
 
-WIDTH, NARROW, HEIGHT = 760, 560, 180
+WIDTH, NARROW, HEIGHT, SQUARE = 760, 560, 180, 320
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 26
-MOST_POINTS = 800
+MOST_POINTS = 2000
 MOST_TICKS = 20
 TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
 MOMENT = 30.0  # seconds that are shown on both sides of a single time
@@ -27,18 +28,6 @@ class Series:
     name: str
     points: tuple[tuple[float, float], ...]
     unit: str | None = None
-
-
-def thin(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return as many points as a screen can show: of each stretch its lowest and its highest, so that no spike is lost."""
-    if len(points) <= MOST_POINTS:
-        return list(points)
-    size, kept = len(points) / (MOST_POINTS / 2), []
-    for number in range(MOST_POINTS // 2):
-        part = points[int(number * size) : int((number + 1) * size)]
-        if part:
-            kept += sorted({min(part, key=lambda one: one[1]), max(part, key=lambda one: one[1])})
-    return kept
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
@@ -78,10 +67,11 @@ def line_plot(
     dots: bool = False,
     counted: bool = False,
     latest: bool = True,
+    best: float | None = None,
     width: int = WIDTH,
 ) -> Markup:
     """Return a plot of lines with the same unit. With a zone, first coordinates are times in seconds since 1970; where they
-    are counted, they are whole numbers. A band is the range that is good, marks name moments."""
+    are counted, they are whole numbers. A band is the range that is good, marks name moments, the best value is ringed."""
     drawn = [one for one in series if one.points]
     if not drawn:
         return Markup('<p class="empty">Nothing was measured yet.</p>')
@@ -121,11 +111,14 @@ def line_plot(
             f'<path class="mark" d="M{x} {TOP}V{HEIGHT - BOTTOM}"/><text x="{x + 4}" y="{TOP + 10}">{escape(text)}</text>'
         )
     for number, one in enumerate(drawn):
-        places = [place(*point) for point in thin(one.points)]
+        places = [place(*point) for point in thin(one.points, MOST_POINTS, lambda point: point[1])]
         path = "M" + " L".join(f"{x} {y}" for x, y in places)
         parts.append(f'<path class="line line-{number % 4}" d="{path}"/>')
         if dots or len(places) == 1:
             parts += [f'<circle class="dot dot-{number % 4}" cx="{x}" cy="{y}" r="3"/>' for x, y in places]
+        parts += [
+            f'<circle class="best" cx="{x}" cy="{y}" r="7"/>' for x, y in [place(*p) for p in one.points if p[1] == best]
+        ]
         if not latest:
             continue
         x, y = place(*one.points[-1])
@@ -140,6 +133,85 @@ def line_plot(
         parts.append(f'<text x="{width - RIGHT}" y="{HEIGHT - 8}" text-anchor="end">{escape(x_label)}</text>')
     return Markup(
         f'<svg class="plot" viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    )
+
+
+def heat_map(
+    cells: Mapping[tuple[float, float], float], *, label: str, x_label: str, y_label: str, unit: str | None
+) -> Markup:
+    """Return a map of a grid: a rectangle for each place, the darker the larger its value."""
+    xs, ys = (sorted({place[number] for place in cells}) for number in (0, 1))
+    if not xs:
+        return Markup('<p class="empty">Nothing was measured yet.</p>')
+    wide, high = (NARROW - LEFT - RIGHT) / len(xs), (SQUARE - TOP - BOTTOM) / len(ys)
+    low, top = min(cells.values()), max(cells.values())
+    parts = [
+        f'<rect class="heat-{heat(value, low, top)}" x="{LEFT + xs.index(x) * wide:.1f}"'
+        f' y="{SQUARE - BOTTOM - (ys.index(y) + 1) * high:.1f}" width="{wide:.1f}" height="{high:.1f}">'
+        f"<title>{escape(f'{x_label} {x:.6g}, {y_label} {y:.6g}: {value:.6g} {unit or str()}'.rstrip())}</title></rect>"
+        for (x, y), value in cells.items()
+    ]
+    for every, count, size in ((xs, 8, wide), (ys, 8, high)):
+        for number in range(0, len(every), ceil(len(every) / count)):
+            middle, text = (number + 0.5) * size, escape(number_text(every[number]))
+            if every is xs:
+                parts.append(f'<text x="{LEFT + middle:.1f}" y="{SQUARE - 8}" text-anchor="middle">{text}</text>')
+            else:
+                y_at = SQUARE - BOTTOM - middle + 4
+                parts.append(f'<text x="{LEFT - 8}" y="{y_at:.1f}" text-anchor="end">{text}</text>')
+    return square_svg(parts, label)
+
+
+def scatter_plot(
+    dots: Sequence[tuple[float, float, float]],
+    *,
+    label: str,
+    x_label: str,
+    y_label: str,
+    unit: str | None,
+    best: float | None = None,
+    ahead: tuple[float, float] | None = None,
+) -> Markup:
+    """Return sampled places, the darker the larger what was measured there, the best ringed; the next one is hollow."""
+    if not dots:
+        return Markup('<p class="empty">Nothing was measured yet.</p>')
+    places = [(x, y) for x, y, _ in dots] + ([] if ahead is None else [ahead])
+    (left, right), (bottom, top) = (span_of(min(part), max(part), MARGIN) for part in zip(*places, strict=True))
+    values = [value for _, _, value in dots]
+
+    def place(x: float, y: float) -> str:
+        across, up = (x - left) / (right - left), (y - bottom) / (top - bottom)
+        return (
+            f'cx="{LEFT + across * (NARROW - LEFT - RIGHT):.1f}" cy="{SQUARE - BOTTOM - up * (SQUARE - TOP - BOTTOM):.1f}"'
+        )
+
+    parts = [f'<path class="axis" d="M{LEFT} {TOP}V{SQUARE - BOTTOM}H{NARROW - RIGHT}"/>']
+    for x, y, value in dots:
+        said = escape(f"{x_label} {x:.6g}, {y_label} {y:.6g}: {value:.6g} {unit or ''}".rstrip())
+        shade = heat(value, min(values), max(values))
+        parts.append(f'<circle class="heat-{shade}" {place(x, y)} r="5"><title>{said}</title></circle>')
+    ringed = next(((x, y) for x, y, value in dots if value == best), None)
+    parts += [] if ringed is None else [f'<circle class="best" {place(*ringed)} r="8"/>']
+    if ahead is not None:
+        parts.append(f'<circle class="ahead" {place(*ahead)} r="6"><title>where it measures next</title></circle>')
+    for value in ticks(left, right, 5):
+        across = LEFT + (value - left) / (right - left) * (NARROW - LEFT - RIGHT)
+        parts.append(f'<text x="{across:.1f}" y="{SQUARE - 8}" text-anchor="middle">{escape(number_text(value))}</text>')
+    for value in ticks(bottom, top):
+        up = SQUARE - BOTTOM - (value - bottom) / (top - bottom) * (SQUARE - TOP - BOTTOM)
+        parts.append(f'<text x="{LEFT - 8}" y="{up + 4:.1f}" text-anchor="end">{escape(number_text(value))}</text>')
+    return square_svg(parts, label)
+
+
+def heat(value: float, low: float, high: float) -> int:
+    """Return which of ten shades a value has between the lowest and the highest."""
+    return 9 if high <= low else min(9, int((value - low) / (high - low) * 10))
+
+
+def square_svg(parts: Sequence[str], label: str) -> Markup:
+    """Return a square picture of these parts."""
+    return Markup(
+        f'<svg class="plot" viewBox="0 0 {NARROW} {SQUARE}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
     )
 
 

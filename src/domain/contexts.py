@@ -39,6 +39,7 @@ CONTEXTS = {
         *("procedure.procedure", "conduct.procedure_views", "start.registration", "start.procedure_start"),
         *("conduct.endings", "conduct.conduct", "conduct.steered_conduct", "conduct.iterations"),
         *("procedure.activity_logbook", "conduct.preflight", "conduct.verdicts", "conduct.step_list", "conduct.views"),
+        "conduct.point_list",
         *("step.plan_steps",),
         *("conduct.control_signals", "conduct.work_items", "launch.launch", "target.start_launch", "schedule.schedule"),
         *("schedule.views", "queue.queue", "queue.item_records", "queue.views"),

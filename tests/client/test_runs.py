@@ -26,7 +26,7 @@ from tests.client.program import BuiltBeamline, look_around, scan
 from tests.support.api.launches import PLAN_LAUNCH, RECIPE_LAUNCH
 from tests.support.waiting import until
 from tests.support.workflows.conduct_service import PAUSE, ConductService
-from tests.support.workflows.step_json import setpoint
+from tests.support.workflows.step_json import capture, setpoint
 
 
 @pytest.fixture(scope="module")
@@ -210,3 +210,11 @@ async def test_the_feed_is_followed_from_a_position(client: AsyncBaton, built: B
     events = client.follow_events(stream_type=["Run"], after=0)
     assert (await anext(events)).event_type == "RunStarted"
     await events.aclose()  # type: ignore[attr-defined]
+
+
+async def test_the_points_of_a_procedure_are_rows(client: AsyncBaton, listing_service: ConductService) -> None:
+    steps = [step for n in range(3) for step in (setpoint("a", n), capture("a", f"height_{n}"))]
+    procedure_id, conduct_id = await listing_service.start_conduct(*steps)
+    await listing_service.result(conduct_id)
+    points = await client.procedures[procedure_id].points()
+    assert [(one["a"], one["height"], one["step"]) for one in points] == [(0, 0, 1), (1, 1, 3), (2, 2, 5)]

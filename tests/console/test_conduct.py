@@ -124,7 +124,7 @@ async def test_the_passes_of_a_loop_are_listed_and_plotted_with_the_band_they_mu
     assert "1 1.5 ✓ converged" in text
     assert "offset = 1.5" in text_of(await page_of(conduct_service.operator, procedure_id, **{"pass": 1}))
     (plot,) = [one for one in PageSource.of(html).all("svg") if one.get("class") == "plot"]
-    assert plot.get("aria-label") == "offset of each pass; the latest is 1.5"
+    assert plot.get("aria-label") == "offset over pass; the latest is 1.5"
     assert "the band is where it converges" in text
 
 

@@ -27,7 +27,7 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
             *("list_recipes", "get_recipe", "list_procedures", "get_procedure", "register_procedure_from_recipe"),
             *("preflight_procedure", "conduct_until_advised", "conduct_until_advised_from", "conduct_until_converged"),
             *("get_procedure_steering", "advise_procedure", "list_procedure_iterations", "get_procedure_conduct"),
-            *("list_runs", "get_run", "read_signals", "list_assets", "list_cautions"),
+            *("list_procedure_points", "list_runs", "get_run", "read_signals", "list_assets", "list_cautions"),
         )
     ),
     McpToolset.AUDITOR: frozenset(
@@ -36,7 +36,7 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
             *("get_my_access", "get_beamline_now", "list_waiting", "list_events"),
             *("list_runs", "get_run", "get_run_history", "get_run_conduct"),
             *("list_run_logbook_entries", "list_run_observations"),
-            *("list_procedures", "get_procedure", "get_procedure_history", "get_procedure_conduct"),
+            *("list_procedures", "get_procedure", "get_procedure_history", "get_procedure_conduct", "list_procedure_points"),
             *("list_procedure_activities", "list_decisions", "get_decision", "list_inferences", "list_reactions"),
             *("list_policies", "get_policy", "evaluate_policy", "list_permissions", "list_conduit_verdicts"),
             *("list_actors", "get_actor", "list_groups", "list_agents", "get_agent", "list_schedules", "list_queues"),

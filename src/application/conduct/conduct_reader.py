@@ -1,7 +1,7 @@
 """How conducts are watched: what a reader of the record finds after the place it has reached, one read at a time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
@@ -10,12 +10,23 @@ from baton.application.caller import Caller
 from baton.application.ports import Authorizer, Clock, IdGenerator, Store
 from baton.application.unit_of_work import UnitOfWork
 from baton.domain.conduct.estimates import Estimate, StepDuration, StepKey, conduct_estimate
-from baton.domain.conduct.frames import FrameKind, LedgerRow, Outline, StreamFrame, StreamRow, event_frames, frames
+from baton.domain.conduct.frames import (
+    FrameKind,
+    LedgerRow,
+    Outline,
+    StepFrame,
+    StreamFrame,
+    StreamRow,
+    event_frames,
+    frames,
+)
 from baton.domain.conduct.ledger import LedgerPort
+from baton.domain.conduct.point_list import PointFrame, PointTrack, closed_points, track_of
 from baton.domain.conduct.progress import ConductPhase, ConductProgress, WaitingFor
 from baton.domain.conduct.views import ConductView, WorkerContact, conduct_view
 from baton.domain.data.procedure_files import FilePort
 from baton.domain.ports import Ports
+from baton.domain.procedure.activity_logbook import StepKind
 from baton.domain.procedure.procedure import PendingRequest, Procedure
 
 MAX_ROWS = 500  # rows and events that one read takes; the next read takes the rest
@@ -81,6 +92,7 @@ class ConductWatch:
     cursor: ReadCursor
     limit: int = MAX_ROWS
     status: ConductStatus | None = None
+    track: PointTrack | None = None  # None until points are first looked for
     next_estimate_at: datetime | None = None  # None where the last snapshot had no estimate
 
     def take_frames(self, found: RecordSlice) -> list[StreamFrame]:
@@ -141,6 +153,8 @@ class ConductFeed:
         """Return the new frames and, where they do not show how the conduct is or its estimate is old, a snapshot."""
         found = await self.reader.read(watch.outline, watch.cursor, watch.limit)
         before, taken = watch.cursor.ordinal, watch.take_frames(found)
+        if taken:
+            taken = await self._with_points(watch, before, taken)
         now, due = self.clock(), watch.next_estimate_at
         unchanged = found.status == watch.status and (due is None or now < due)
         if found.status is None or unchanged or (taken and taken[-1].is_last and watch.status is not None):
@@ -152,6 +166,24 @@ class ConductFeed:
         watch.next_estimate_at = None if view.estimate is None else now + self.estimate_interval
         snapshot = StreamFrame(FrameKind.SNAPSHOT, before if first else watch.cursor.ordinal, view)
         return [snapshot, *taken] if first else [*taken, snapshot]
+
+    async def _with_points(self, watch: ConductWatch, before: int, taken: list[StreamFrame]) -> list[StreamFrame]:
+        """Return frames with the points that their steps have closed, each behind the frame of that step."""
+        last = taken[-1]
+        if isinstance(last.data, StepFrame) and last.data.kind == StepKind.SETPOINT and last.data.state != "started":
+            watch.cursor = replace(watch.cursor, ordinal=last.ordinal + 1)  # where a product would be told
+        async with self.store.session() as session:
+            unit = UnitOfWork(session, Caller.system(watch.outline.conduct_id), self.authorizer, self.ports)
+            if watch.track is None:
+                procedure = await unit.target(Procedure.aggregate, watch.outline.procedure_id)
+                assert isinstance(procedure, Procedure), "a procedure's stream folds to one"
+                watch.track = await unit.fulfil(track_of(procedure, watch.outline.conduct_id))
+            if watch.track is None:
+                return taken
+            points = await unit.fulfil(closed_points(watch.track, before, watch.cursor.ordinal))
+        plan = watch.track.plan
+        told = [StreamFrame(FrameKind.POINT, one.closed_by or 0, PointFrame.of(one, plan)) for one in points]
+        return sorted((*taken, *told), key=lambda frame: (frame.ordinal, frame.kind is FrameKind.POINT))
 
     async def _watch(self, outline: Outline, ordinal: int) -> ConductWatch:
         return ConductWatch(outline, ReadCursor(ordinal, await self.reader.version(outline, ordinal)))

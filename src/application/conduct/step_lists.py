@@ -10,7 +10,8 @@ from pydantic import TypeAdapter
 
 from baton.application.ports import Store
 from baton.application.unit_of_work import load_event_rows, load_events, load_state
-from baton.domain.conduct.ledger import ListPlace
+from baton.domain.conduct.ledger import ListPlace, WalkedSpan
+from baton.domain.conduct.points import PlacedPoint, PointPlan, plan_of
 from baton.domain.conduct.step_list import ListedSteps
 from baton.domain.procedure.procedure import ProcedureRecipeExpanded, ProcedureStepsResolved
 from baton.domain.recipe.expansion import expansion_of
@@ -18,6 +19,7 @@ from baton.domain.recipe.recipe import Recipe
 from baton.domain.recipe.steps import Step, wire_form
 
 MAX_CACHED_LISTS = 50
+MAX_CACHED_POINTS = 200_000
 WrittenSteps = Sequence[bytes]
 Lists = tuple[WrittenSteps, WrittenSteps]  # Steps and closing steps, each as JSON.
 NO_STEPS: Lists = ((), ())
@@ -30,12 +32,36 @@ class StepLists:
 
     store: Store
     _lists: dict[tuple[UUID, bool], Lists] = field(default_factory=dict)
+    _points: dict[tuple[WalkedSpan, ...], Sequence[PlacedPoint]] = field(default_factory=dict)
+    _plans: dict[tuple[UUID, bool], PointPlan] = field(default_factory=dict)
 
     async def listed_steps(self, procedure_id: UUID, pinned: bool, place: ListPlace) -> ListedSteps:
         """Return a part of the steps that a procedure is conducted by or, unless they are pinned, was registered with."""
         steps, closing_steps = await self._both(procedure_id, pinned)
         wanted = (closing_steps if place.closing else steps)[place.first : place.first + place.limit]
         return ListedSteps([STEP.validate_json(one) for one in wanted], len(steps), len(closing_steps))
+
+    async def point_plan(self, procedure_id: UUID, loops: bool) -> PointPlan:
+        """Return what the pinned steps of a procedure say of the points that it measures."""
+        key = (procedure_id, loops)
+        if (known := self._plans.get(key)) is None:
+            rows = await load_event_rows(self.store, procedure_id, ProcedureStepsResolved)
+            known = await asyncio.to_thread(plan_in, rows[-1].payload, loops) if rows else PointPlan()
+            if len(self._plans) >= MAX_CACHED_LISTS:
+                self._plans.clear()
+            self._plans[key] = known
+        return known
+
+    async def known_points(self, spans: tuple[WalkedSpan, ...]) -> Sequence[PlacedPoint]:
+        """Return the closed points of conducts that were kept, so that reading continues behind them."""
+        return self._points.get(spans, ())
+
+    async def keep_points(self, spans: tuple[WalkedSpan, ...], points: Sequence[PlacedPoint]) -> None:
+        """Keep all the closed points of conducts in memory for a while."""
+        if sum(map(len, self._points.values())) + len(points) > MAX_CACHED_POINTS:
+            self._points.clear()
+        if len(points) > len(self._points.get(spans, ())):
+            self._points[spans] = points
 
     async def _both(self, procedure_id: UUID, pinned: bool) -> Lists:
         key = (procedure_id, pinned)
@@ -64,6 +90,12 @@ def lists_in(payload: str) -> Lists:
     """Return both lists of a pin as it is stored."""
     pin = orjson.loads(payload)
     return [*map(orjson.dumps, pin["resolved_steps"])], [*map(orjson.dumps, pin["resolved_closing_steps"])]
+
+
+def plan_in(payload: str, loops: bool) -> PointPlan:
+    """Return what a pin as it is stored says of points."""
+    pin = orjson.loads(payload)
+    return plan_of(pin["resolved_steps"], loops=loops, convergence=pin.get("convergence"))
 
 
 def step_documents(steps: Sequence[Step]) -> WrittenSteps:

@@ -25,6 +25,7 @@ from baton.cli.generated.answer_types import (
     union_members,
 )
 from baton.domain.conduct.frames import EndFrame, IterationFrame, StepFrame
+from baton.domain.conduct.point_list import PointFrame
 from baton.domain.conduct.views import ConductView, StreamProcedureConduct
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate
@@ -41,7 +42,7 @@ from baton.domain.views import event_log
 
 STREAMS = frozenset({event_log.StreamEvents.operation.name, StreamProcedureConduct.operation.name})
 """The operations that never answer as a whole."""
-OTHER_FORMS = (ConductView, StepFrame, IterationFrame, EndFrame, EventView, DryRun, Proposed)
+OTHER_FORMS = (ConductView, StepFrame, IterationFrame, PointFrame, EndFrame, EventView, DryRun, Proposed)
 """The forms that a client meets besides those that operations declare: frames of streams, dry runs, proposals."""
 SCALARS = {UUID: "uuid", datetime: "datetime", AwareDatetime: "datetime", date: "date"}
 PLAIN = (str, int, float, bool, dict, object, None, type(None), Any, JsonValue)

@@ -38,6 +38,10 @@ OWN_METHODS = {
             "Ask whether a run with these parameters could start now.",
         ),
     ],
+    "Procedure": [("points", "", "Points", "Return what it measured at each place where it set its axes, a row for each.")],
+    "Run": [
+        ("points", "", "Points", "Return what its phases measured at each place where they set their axes, a row for each.")
+    ],
     "Proposal": [
         (
             "look",
@@ -127,6 +131,7 @@ from rich.console import Console
 from baton.client.answers import ServiceAnswer as ServiceAnswer
 from baton.client.answers import AnsweredDocument as AnsweredDocument
 from baton.client.index import OperationEntry
+from baton.client.points import Points
 from baton.client.spreadsheets import Table
 from baton.client.watching import AsyncConductWatch, AsyncRunWatch, ConductWatch, RunWatch
 

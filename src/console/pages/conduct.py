@@ -2,21 +2,28 @@
 passes with what they measured, and what it left; with the verbs that hold it, take it up, settle a step or abort it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
+from baton.api.http import Request, Response
 from baton.console.conduct_verbs import conduct_verbs, unresolved_step, waits_in_check
-from baton.console.page import SECOND, Context, page
+from baton.console.exports import document_response
+from baton.console.page import SECOND, Context, handles, page
 from baton.console.page_queries import PageQueries, Shown
-from baton.console.plots import NARROW, Series, line_plot
+from baton.console.point_plots import MOST_MARKS, csv_line, load_plot
+from baton.console.sessions import ConsoleSession
+from baton.console.shell import ConsoleShell
 from baton.console.step_window import SHOWN_STEPS, counts_of, pager_of, step_line, strip
 from baton.domain.access.actor import GetActor
 from baton.domain.conduct.iterations import ListProcedureIterations
+from baton.domain.conduct.point_list import ListProcedurePoints, ProcedurePoints
 from baton.domain.conduct.procedure_views import GetProcedure
 from baton.domain.conduct.progress import ConductPhase
 from baton.domain.conduct.steered_conduct import GetProcedureSteering
 from baton.domain.conduct.step_list import ListProcedureSteps
 from baton.domain.conduct.views import GetProcedureConduct
+from baton.domain.kernel import Document
 from baton.domain.procedure.procedure import ENDED
 
 SHOWN_PASSES = 12
@@ -148,9 +155,6 @@ async def load_passes(queries: PageQueries) -> Context:
         "count": len(items),
         "objective": name,
         "objective_value": {item["iteration_index"]: reading for item, reading in measured},
-        "band": band_of(latest),
-        "plot": objective_plot(measured, name, band_of(latest)),
-        "points": points_plot(measured, name),
         "steering": steering,
         "best": (latest["result"] or {}).get("best"),
         "advisers": await load_advisers(queries, items),
@@ -186,40 +190,46 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def band_of(latest: Shown) -> tuple[float, float] | None:
-    """Return the range that a loop must come into, where its result says so."""
-    objective = (latest["result"] or {}).get("objective")
-    if objective is None or objective["tolerance"] is None or not is_number(objective["expected"]):
-        return None
-    return objective["expected"] - objective["tolerance"], objective["expected"] + objective["tolerance"]
+@conduct.region("plot", asks=[ListProcedurePoints], watches=("Procedure",), every=SECOND)
+async def load_points(queries: PageQueries) -> Context:
+    id = queries.id("procedure_id")
+    passes = await queries.show_found(ListProcedureIterations, id)
+    last = passes["items"][-1] if passes is not None and passes["items"] else None
+    ahead = None if last is None else last["advised_next_point"] if last["ended_at"] else last["point"]
+    return await load_plot(queries, id, f"/console/procedures/{id}", ahead)
 
 
-Measured = Sequence[tuple[Shown, Shown]]
+@handles("GET", "/procedures/{procedure_id}/points.csv")
+async def serve_points(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
+    """Answer with all points as a table for spreadsheets."""
+    queries = console.queries_of(request, session)
+    id = queries.id("procedure_id")
+    plan = await queries.ask(ListProcedurePoints, id, thin=MOST_MARKS)
+    response = document_response(Document("text/csv; charset=utf-8", csv_heading(plan).encode()))
+    response.stream = point_lines(plan, id, queries)
+    return response
 
 
-def objective_plot(measured: Measured, name: str | None, band: tuple[float, float] | None) -> object:
-    """Return the plot of what each pass measured of what they are judged by; None where nothing is."""
-    if not measured:
-        return None
-    points = tuple((float(item["iteration_index"]), float(reading["value"])) for item, reading in measured)
-    label = f"{name} of each pass; the latest is {points[-1][1]:.6g}"
-    series = Series(str(name), points, measured[-1][1]["units"])
-    return line_plot([series], label=label, band=band, x_label="pass", dots=True, counted=True, width=NARROW)
+async def point_lines(plan: ProcedurePoints, id: UUID, queries: PageQueries) -> AsyncGenerator[bytes, None]:
+    """Yield the heading of a table, and every point page by page, in the columns of the heading."""
+    yield csv_heading(plan).encode()
+    after: int | None = 0
+    while after is not None:
+        page = await queries.ask(ListProcedurePoints, id, after=after, limit=1000)
+        columns = [(one.name, one.unit) for one in page.values]
+        lines = []
+        for one in page.items:
+            said = dict(zip(columns, one.values, strict=True))
+            values = [said.get((column.name, column.unit)) for column in plan.values]
+            lines.append(csv_line([one.at, one.iteration_index, one.step_index, *one.axes, *values, one.quality]))
+        yield "".join(lines).encode()
+        after = page.next_after
 
 
-def points_plot(measured: Measured, name: str | None) -> object:
-    """Return the plot of what was measured over where, for a search along one axis; None for any other."""
-    axes = {axis for item, _ in measured for axis in item["point"] or ()}
-    if len(axes) != 1:
-        return None
-    (axis,) = axes
-    pairs = [(item["point"].get(axis), reading) for item, reading in measured if item["point"]]
-    points = sorted((float(at), float(reading["value"])) for at, reading in pairs if is_number(at))
-    if len(points) < 2:
-        return None
-    label = f"{name} over {axis}, from {len(points)} measurements"
-    series = Series(str(name), tuple(points), pairs[-1][1]["units"])
-    return line_plot([series], label=label, x_label=axis, dots=True, latest=False, width=NARROW)
+def csv_heading(plan: ProcedurePoints) -> str:
+    """Return the heading of the table: every column with its unit."""
+    named = [one.name if one.unit is None else f"{one.name} ({one.unit})" for one in (*plan.axes, *plan.values)]
+    return csv_line(["at", "pass", "step", *named, "quality"])
 
 
 @conduct.region("outcome", asks=[GetProcedure, GetProcedureConduct], watches=("Procedure",))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from markupsafe import Markup
 
@@ -14,9 +15,11 @@ from baton.console.exports import serve_export
 from baton.console.page import SECOND, Context, page
 from baton.console.page_queries import PageQueries, Shown
 from baton.console.plots import NARROW, Series, line_plot
+from baton.console.point_plots import load_plot
 from baton.console.units import load_units, other_units
 from baton.console.verbs import VerbButton, form_href, verbs_of
 from baton.domain.conduct.ends import ABORTED
+from baton.domain.conduct.point_list import ListProcedurePoints
 from baton.domain.conduct.run_conduct import GetRunConduct
 from baton.domain.conduct.views import GetProcedureConduct
 from baton.domain.data.dataset import ListDatasets
@@ -185,6 +188,17 @@ async def load_history(queries: PageQueries) -> list[dict[str, Any]]:
         if cursor is None:
             break
     return events
+
+
+@run.region(
+    "plot", asks=[GetRunConduct, ListProcedurePoints], watches=("Procedure",), every=SECOND, template="conduct/plot.html"
+)
+async def load_points(queries: PageQueries) -> Context:
+    id = queries.id("run_id")
+    conducted = await queries.show(GetRunConduct, id)
+    begun = [one["procedure_id"] for one in conducted["phases"] if one["conduct_id"] is not None]
+    shown = conducted["current_procedure_id"] or (begun[-1] if begun else None)
+    return {"points": {"items": ()}} if shown is None else await load_plot(queries, UUID(shown), f"/console/runs/{id}")
 
 
 @run.region("readings", asks=[ListRunChannels, ListRunObservations], watches=("Run",), every=2.0)

@@ -27,6 +27,7 @@ class FrameKind(StrEnum):
     SNAPSHOT = "snapshot"
     STEP = "step"
     ITERATION = "iteration"
+    POINT = "point"
     HELD = "held"
     HALTED = "halted"
     ENDED = "ended"

@@ -48,6 +48,40 @@ class LedgerPart(NamedTuple):
     failed: Sequence[int]
 
 
+class PointRow(NamedTuple):
+    """A row of the ledger as far as it tells of points: a setpoint of an axis, or a step that measures."""
+
+    iteration_index: int
+    step_index: int
+    kind: str
+    is_done: bool
+    recorded_at: datetime
+    address: str | None = None
+    value: Any = None  # What was set or captured.
+    unit: str | None = None
+    read_back: Any = None  # What was read of a setpoint, or by a capture that failed.
+    quality: str | None = None
+    capture_name: str | None = None
+    measurements: Sequence[Mapping[str, Any]] = ()
+    outputs: Sequence[str] = ()  # The names of the files that it left.
+
+
+class WalkedSpan(NamedTuple):
+    """The steps of the main list that one conduct walked and no later one: from the first to before the last."""
+
+    conduct_id: UUID
+    first: int
+    behind: int
+
+
+class PointPlace(NamedTuple):
+    """Where reading of points begins: in which pass, at which step, and which steps before it are read as well."""
+
+    iteration_index: int
+    step_index: int
+    seeds: Sequence[int]
+
+
 class LedgerPort(Protocol):
     """Reads the ledger of conducts."""
 
@@ -65,3 +99,8 @@ class LedgerPort(Protocol):
 
     async def ledger_part(self, conduct_ids: tuple[UUID, ...], place: ListPlace) -> LedgerPart:
         """Return what the ledger holds of a part of a list, of each of these conducts."""
+
+    async def point_rows(
+        self, spans: Sequence[WalkedSpan], axes: Sequence[str], place: PointPlace, limit: int
+    ) -> Sequence[PointRow]:
+        """Return the seeds of a place and at most so many rows from it on, in the order of their places."""

@@ -11,9 +11,10 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.conduct.ends import UNKNOWN_OUTCOMES
-from baton.domain.conduct.ledger import LedgerPart, LedgerPort, ListPlace, StepRow
+from baton.domain.conduct.ledger import LedgerPart, LedgerPort, ListPlace, StepRow, WalkedSpan
 from baton.domain.conduct.messages import SKIPPED, Mark, describe_step
 from baton.domain.conduct.plan_progress import PlanStepView, recorded_plan
+from baton.domain.conduct.points import PlacedPoint, PointPlan
 from baton.domain.conduct.progress import ConductPhase, ConductProgress, OpenedConduct
 from baton.domain.conduct.views import LOOPS
 from baton.domain.kernel import Call, Query
@@ -119,6 +120,15 @@ class StepListPort(Protocol):
 
     async def listed_steps(self, procedure_id: UUID, pinned: bool, place: ListPlace) -> ListedSteps:
         """Return a part of the steps that a procedure is conducted by or, unless they are pinned, was registered with."""
+
+    async def point_plan(self, procedure_id: UUID, loops: bool) -> PointPlan:
+        """Return what the pinned steps of a procedure say of the points that it measures."""
+
+    async def known_points(self, spans: tuple[WalkedSpan, ...]) -> Sequence[PlacedPoint]:
+        """Return the closed points of conducts that were kept, so that reading continues behind them."""
+
+    async def keep_points(self, spans: tuple[WalkedSpan, ...], points: Sequence[PlacedPoint]) -> None:
+        """Keep all the closed points of conducts in memory for a while."""
 
 
 @procedure.query(get="/{procedure_id}/steps", returns=ProcedureSteps)

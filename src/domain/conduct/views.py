@@ -281,8 +281,8 @@ class StreamProcedureConduct(GetProcedureConduct):
     """The latest conduct of a procedure as it continues (server-sent events); resumable without loss or repeat.
 
     Frames: `snapshot` (what `get_procedure_conduct` answers: first, again whenever the conduct waits, is asked for
-    something or its worker falls silent, and every ten seconds to renew the estimate), `step`, `iteration`, and one of
-    `held`, `halted` or `ended`, which closes the stream. The id of a frame is `conduct_id:ordinal`; give it as
-    `Last-Event-ID` to go on behind it. To the id of a last frame, as long as no other conduct was opened, the answer is
-    204: there is nothing to come.
+    something or its worker falls silent, and every ten seconds to renew the estimate), `step`, `iteration`, `point` (what
+    was measured at a place), and one of `held`, `halted` or `ended`, which closes the stream. The id of a frame is
+    `conduct_id:ordinal`; give it as `Last-Event-ID` to go on behind it. To the id of a last frame, as long as no other
+    conduct was opened, the answer is 204: there is nothing to come.
     """

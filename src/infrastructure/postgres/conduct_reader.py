@@ -9,7 +9,7 @@ from baton.application.conduct.conduct_reader import ConductPosition, ConductSta
 from baton.application.conduct.conduct_record import OPENINGS
 from baton.domain.conduct.estimates import StepDuration, StepKey
 from baton.domain.conduct.frames import LedgerRow, Outline, StreamRow
-from baton.domain.conduct.ledger import LedgerPart, ListPlace, MeasuredObjective, StepRow
+from baton.domain.conduct.ledger import LedgerPart, ListPlace, MeasuredObjective, PointPlace, PointRow, StepRow, WalkedSpan
 from baton.domain.conduct.messages import MAX_PASSES, Mark
 from baton.domain.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, WaitingFor
 from baton.domain.conduct.views import LOOPS, worker_contact
@@ -135,6 +135,29 @@ SELECT count(*) FROM (
         AND mark IN ('outcome', 'deposit') GROUP BY step_index
     HAVING bool_or(payload ->> 'result' = 'ok') AND NOT bool_or(payload ->> 'result' = 'failed')
 ) done"""
+POINT_COLUMNS = """json_build_array(iteration_index, step_index, step_kind,
+payload ->> 'result' = 'ok' AND NOT payload ? 'skipped', recorded_at, payload -> 'address',
+CASE WHEN step_kind = 'capture' THEN payload -> 'captured_value'
+    ELSE coalesce(payload #> '{converted,value}', payload -> 'value') END,
+CASE WHEN step_kind = 'capture' THEN coalesce(payload -> 'captured_unit', payload #> '{reading,units}')
+    ELSE coalesce(payload #> '{converted,unit}', payload #> '{post_reading,units}', payload -> 'unit') END,
+CASE WHEN step_kind = 'capture' THEN payload #> '{reading,value}' ELSE payload #> '{post_reading,value}' END,
+payload #> '{reading,quality}', payload -> 'capture_name', payload -> 'measurements', payload -> 'artifacts') AS told"""
+OF_SPAN = "conduct_id = span.conduct_id AND NOT closing AND mark = 'outcome'"
+WALKED = "step_index >= span.first AND step_index < span.behind"
+POINT_ROWS = f"""
+SELECT json_agg(told) FROM (SELECT told
+FROM unnest(%(conducts)s::uuid[], %(firsts)s::int[], %(behinds)s::int[]) AS span (conduct_id, first, behind),
+LATERAL (
+    (SELECT {POINT_COLUMNS}, iteration_index, step_index FROM unnest(%(seeds)s::int[]) AS seed, {Activity.relation}
+        WHERE {OF_SPAN} AND iteration_index = %(iteration)s AND step_index = seed AND {WALKED})
+    UNION ALL
+    (SELECT {POINT_COLUMNS}, iteration_index, step_index FROM {Activity.relation} WHERE {OF_SPAN} AND {WALKED}
+        AND (iteration_index, closing, step_index) >= (%(iteration)s, false, %(index)s)
+        AND (CASE step_kind WHEN 'setpoint' THEN payload ->> 'address' = ANY(%(axes)s::text[])
+            WHEN 'capture' THEN true ELSE payload ? 'measurements' END)
+        ORDER BY iteration_index, closing, step_index LIMIT %(limit)s)
+) AS read ORDER BY iteration_index, step_index LIMIT %(limit)s + cardinality(%(seeds)s::int[])) AS found"""
 COUNTED_OUTCOMES = 100  # the last outcomes of a kind of step on a target that its durations are taken from
 MAX_CACHED_OBJECTIVES = 1000  # conducts whose objective is cached
 
@@ -222,6 +245,15 @@ class PostgresConductReader:
         failed = found[-1][2] or () if found else ()
         return LedgerPart([step_row(id, row) for id, _, _, rows in found for row in rows or ()], reached, failed)
 
+    async def point_rows(
+        self, spans: Sequence[WalkedSpan], axes: Sequence[str], place: PointPlace, limit: int
+    ) -> Sequence[PointRow]:
+        conducts, firsts, behinds = ([*column] for column in zip(*spans, strict=True)) if spans else ([], [], [])
+        walked = {"conducts": conducts, "firsts": firsts, "behinds": behinds, "axes": list(axes), "limit": limit}
+        start = {"iteration": place.iteration_index, "index": place.step_index, "seeds": list(place.seeds)}
+        row = await self._row(POINT_ROWS, {**walked, **start})
+        return [] if row is None else [point_row(*told) for told in row[0] or ()]
+
     async def read_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         kinds, targets = [kind for kind, _ in keys], [target for _, target in keys]
         async with self._store.connection() as connection:
@@ -237,6 +269,27 @@ class PostgresConductReader:
 def step_row(conduct_id: UUID, row: list[Any]) -> StepRow:
     step_index, mark, attempt, event_id, recorded_at, payload = row
     return StepRow(conduct_id, step_index, mark, attempt, UUID(event_id), datetime.fromisoformat(recorded_at), payload)
+
+
+def point_row(iteration_index: int, step_index: int, kind: str, is_done: bool, recorded_at: str, *said: Any) -> PointRow:
+    address, value, unit, read_back, quality, capture_name, measurements, artifacts = said
+    outputs = [artifact["uri"].rpartition("/")[2] for artifact in artifacts or ()]
+    at = datetime.fromisoformat(recorded_at)
+    return PointRow(
+        iteration_index,
+        step_index,
+        kind,
+        is_done,
+        at,
+        address,
+        value,
+        unit,
+        read_back,
+        quality,
+        capture_name,
+        measurements or (),
+        outputs,
+    )
 
 
 def ledger_row(row: dict[str, Any]) -> LedgerRow:

@@ -84,5 +84,5 @@ async def read_conduct_stream(api: Api, procedure_id: UUID, last_event_id: str |
 
 
 def briefs(frames: list[ConductFrame]) -> list[str]:
-    """What frames say, without the snapshots among them."""
-    return [one.brief for one in frames if one.event != "snapshot"]
+    """What frames say, without the snapshots and points among them."""
+    return [one.brief for one in frames if one.event not in ("snapshot", "point")]
