@@ -101,6 +101,10 @@ class Thing:
     def __dir__(self) -> Sequence[str]:
         return [*super().__dir__(), *self.aggregate.verbs, *(vars(self.row) if self.row is not None else ())]
 
+    def __repr__(self) -> str:
+        name = getattr(self.row, "name", None)
+        return f"<{self.aggregate.label} {self.reference if name is None else f'{name!r}, {self.reference}'}>"
+
     def _repr_html_(self) -> str:
         return html_of(
             {"kind": self.aggregate.label, **(vars(self.row) if self.row is not None else {"named": self.reference})}

@@ -1,6 +1,7 @@
 """Objects of the client say what they take, to whatever asks them while they run: a notebook, `dir`, `help`."""
 
 import sys
+from dataclasses import replace
 from inspect import getdoc, signature
 from uuid import uuid4
 
@@ -32,6 +33,13 @@ def test_an_operation_has_its_signature_and_its_summary(client: Baton) -> None:
     assert "run_id" not in signature(client.runs["x"].hold).parameters
     assert str(getdoc(client.hold_run)).endswith("POST /runs/{run_id}/hold, with the permission HoldRun.")
     assert repr(client.hold_run).startswith("<hold_run(run_id, *, ")
+
+
+def test_a_thing_is_printed_by_its_kind_and_its_name(client: Baton) -> None:
+    assert repr(client.runs["x"]) == "<run x>"
+    [item] = read_value("Page[RunItem]", {"items": [ROW], "next_cursor": None}).items
+    listed = replace(client.runs[item.run_id], row=item)
+    assert repr(listed) == f"<run '<Night>', {item.run_id}>"
 
 
 def test_lists_and_views_are_shown_as_html_without_tags_of_the_record() -> None:
