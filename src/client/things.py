@@ -188,12 +188,21 @@ class ProcedureThing(Thing):
     def _points(self) -> CallScript[Points]:
         return (yield from every_point(self.client.session, [(yield from self._resolve())]))
 
-    def watch(self, *, console: "Console | None" = None, lines: bool = False) -> Any:
-        """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook."""
-        return self.client.watch(self._frames(), WatchedConduct(), {"console": console, "lines": lines})
+    def watch(
+        self, *, console: "Console | None" = None, lines: bool = False, plot: str | None = None, table: bool = False
+    ) -> Any:
+        """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook. `plot` adds
+        the curve of its points, of `x:y` or what suits them, and `table` a line for each."""
+        display = {"console": console, "lines": lines, "plot": plot, "table": table}
+        return self.client.watch(self._frames(whole=table or plot is not None), WatchedConduct(), display)
 
-    def _frames(self) -> Watching[Any]:
-        return (yield from conduct_frames(self.client.session, (yield from self._resolve())))
+    def _frames(self, *, whole: bool) -> Watching[Any]:
+        session, procedure_id = self.client.session, (yield from self._resolve())
+        begun = (
+            (yield from session.call(OPERATIONS["get_procedure_conduct"], {"procedure_id": procedure_id})) if whole else None
+        )
+        from_id = None if begun is None or begun.conduct_id is None else f"{begun.conduct_id}:0"
+        return (yield from conduct_frames(session, procedure_id, from_id))
 
 
 class RunThing(Thing):
@@ -209,12 +218,16 @@ class RunThing(Thing):
         begun = [phase.procedure_id for phase in view.phases if phase.conduct_id is not None]
         return (yield from every_point(self.client.session, begun))
 
-    def watch(self, *, console: "Console | None" = None, lines: bool = False) -> Any:
-        """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook."""
-        return self.client.watch(self._frames(), WatchedRunConduct(), {"console": console, "lines": lines})
+    def watch(
+        self, *, console: "Console | None" = None, lines: bool = False, plot: str | None = None, table: bool = False
+    ) -> Any:
+        """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook. `plot` adds
+        the curve of its points, of `x:y` or what suits them, and `table` a line for each."""
+        display = {"console": console, "lines": lines, "plot": plot, "table": table}
+        return self.client.watch(self._frames(whole=table or plot is not None), WatchedRunConduct(), display)
 
-    def _frames(self) -> Watching[Any]:
-        return (yield from run_frames(self.client.session, (yield from self._resolve())))
+    def _frames(self, *, whole: bool) -> Watching[Any]:
+        return (yield from run_frames(self.client.session, (yield from self._resolve()), whole=whole))
 
 
 class QueueThing(Thing):

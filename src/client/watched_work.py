@@ -51,6 +51,8 @@ class WatchedWork(Protocol):
     def elapsed_seconds(self) -> float: ...
     @property
     def is_worker_lost(self) -> bool: ...
+    @property
+    def points(self) -> "dict[int, PointFrame]": ...
     def result_lines(self) -> Iterator[str]: ...
 
 
@@ -66,6 +68,7 @@ class WatchedConduct:
     between: bool = False  # whether a pass has ended and the next one has not begun
     measurement: "MeasuredObjective | None" = None
     captured: str = ""  # the value captured last, shown where passes are not judged by a measurement
+    points: "dict[int, PointFrame]" = field(default_factory=dict)  # by their ordinals: a later frame replaces one
     result: "ConductResult | None" = None
     ended_at: datetime | None = None
     seen_at: float = field(default_factory=time.monotonic)  # when the view was received, by the clock of this process
@@ -97,6 +100,7 @@ class WatchedConduct:
                 self.current_step, self.measurement = "", frame.measurement or self.measurement
                 return self.between
             case "PointFrame":
+                self.points[frame.ordinal] = frame
                 return False
             case "EndFrame":
                 self.result = frame.result
@@ -234,6 +238,11 @@ class WatchedRunConduct:
     def _phase_number(self, procedure_id: UUID) -> int | None:
         phases = () if self.view is None else self.view.phases
         return next((number for number, one in enumerate(phases, 1) if one.procedure_id == procedure_id), None)
+
+    @property
+    def points(self) -> "dict[int, PointFrame]":
+        """The points of its latest phase."""
+        return self.phase.points
 
     @property
     def step_index(self) -> int:

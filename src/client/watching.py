@@ -4,7 +4,7 @@ phases of a run one after the other. Like exchanges, generators that do no I/O, 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NotRequired, TypeAlias, TypedDict, TypeVar, cast
 from uuid import UUID
 
 from baton.client.event_stream import FrameReader, ServerEvent
@@ -56,6 +56,8 @@ class DisplayOptions(TypedDict):
 
     console: "Console | None"
     lines: bool
+    plot: NotRequired[str | None]
+    table: NotRequired[bool]
 
 
 class NothingToWatchError(ClientError):
@@ -137,9 +139,9 @@ def never_ends(frame: "EventView") -> bool:
     return False
 
 
-def run_frames(session: ClientSession, run_id: UUID) -> "Watching[RunFrame]":
+def run_frames(session: ClientSession, run_id: UUID, *, whole: bool = False) -> "Watching[RunFrame]":
     """Yield the latest conduct of a run whenever it comes to another phase, and all frames of its phases in between; of
-    phases that were over before, none."""
+    phases that were over before, none. The one under way is shown from its present state on, or the whole of it."""
     shown, look = None, SHORTEST_LOOK_SECONDS
     passed: set[UUID | None] = {None}
     while True:
@@ -161,7 +163,7 @@ def run_frames(session: ClientSession, run_id: UUID) -> "Watching[RunFrame]":
             yield Wait(look)
             look = min(look * 1.5, LONGEST_LOOK_SECONDS)
         else:
-            from_id = None if ahead.conduct_id in begun else f"{ahead.conduct_id}:0"
+            from_id = None if ahead.conduct_id in begun and not whole else f"{ahead.conduct_id}:0"
             ended = yield from conduct_frames(session, ahead.procedure_id, from_id)
             passed |= {ahead.conduct_id, ended}
             look = SHORTEST_LOOK_SECONDS

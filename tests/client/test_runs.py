@@ -218,3 +218,23 @@ async def test_the_points_of_a_procedure_are_rows(client: AsyncBaton, listing_se
     await listing_service.result(conduct_id)
     points = await client.procedures[procedure_id].points()
     assert [(one["a"], one["height"], one["step"]) for one in points] == [(0, 0, 1), (1, 1, 3), (2, 2, 5)]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+async def test_points_are_drawn_in_a_terminal_and_are_rows_elsewhere(
+    client: AsyncBaton, listing_service: ConductService, terminal: bool
+) -> None:
+    steps = [step for n in range(4) for step in (setpoint("a", n), capture("a", f"height_{n}"))]
+    procedure_id, _ = await listing_service.start_conduct(*steps[:4], PAUSE, *steps[4:])
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=terminal, force_interactive=terminal, width=120, color_system=None)
+    await listing_service.pauses.wait_until_reached()
+    watching = client.procedures[procedure_id].watch(console=console, lines=True, plot="a:height")
+    listing_service.pauses.end()
+    await watching.result()
+    assert [point.axes["a"] for point in watching.work.points.values()] == [0, 1, 2, 3], "also what was over before"
+    if terminal:
+        assert "height 0 to 3" in shown.getvalue()
+        assert "\u2800" in shown.getvalue()
+    else:
+        assert "a 3  height 3" in shown.getvalue()

@@ -27,6 +27,11 @@ SubjectName = Annotated[
 ]
 WorkTitle = Annotated[str | None, Option("--name", help="What it is to be called; else made of its origin and the time.")]
 WatchOption = Annotated[bool, Option("--watch", help="Follow it to its end; exits with 1 where it did not succeed.")]
+PlotOption = Annotated[bool, Option("--plot", help="Draw the curve of its points as they come.")]
+PlotOfOption = Annotated[
+    str | None, Option("--plot-of", metavar="X:Y", help="Draw this value over this axis; without it, what suits.")
+]
+TableOption = Annotated[bool, Option("--table", help="Print a line for each of its points.")]
 
 
 @service_command(app)
@@ -42,6 +47,8 @@ def run(
     ] = None,
     name: WorkTitle = None,
     watch: WatchOption = False,
+    plot: PlotOption = False,
+    plot_of: PlotOfOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Start a run on a plan, and have it conducted."""
@@ -51,7 +58,7 @@ def run(
     options: dict[str, Any] = {"name": name, "subject": subject, "parameters": given}
     thing = session.client.plans[plan]
     started = thing.start(**options, recipes=recipe or None, dry_run=dry_run)
-    show_started(session, started, "run", "has started", dry_run=dry_run, watch=watch)
+    show_started(session, started, "run", "has started", dry_run=dry_run, watch=watch, plot=drawn(plot, plot_of))
 
 
 @service_command(app)
@@ -89,13 +96,15 @@ def conduct_recipe(
     show_started(session, started, "procedure", "is conducted", dry_run=dry_run, watch=watch)
 
 
-def show_started(session: ServiceSession, started: Any, kind: str, done: str, *, dry_run: bool, watch: bool) -> None:
+def show_started(
+    session: ServiceSession, started: Any, kind: str, done: str, *, dry_run: bool, watch: bool, plot: str | None = None
+) -> None:
     """Print what would be recorded, or the work that was started; with `watch`, follow it to its end instead."""
     if dry_run:
         session.show(started, dry_run_lines(started))
         return
     if watch:
-        watch_to_end(session, started)
+        watch_to_end(session, started, plot=plot)
     view = started.get()
     document = {"kind": kind, "id": started.id, "name": view.name, "status": view.status}
     lines = [f"The {kind} {view.name!r} {done}: {started.id}", f"Follow it with: baton watch {started.id}"]
@@ -104,14 +113,20 @@ def show_started(session: ServiceSession, started: Any, kind: str, done: str, *,
 
 @service_command(conduct, "watch")
 @service_command(app)
-def watch(session: ServiceSession, name: WorkName) -> None:
+def watch(
+    session: ServiceSession,
+    name: WorkName,
+    plot: PlotOption = False,
+    plot_of: PlotOfOption = None,
+    table: TableOption = False,
+) -> None:
     """Follow a run or procedure to its end and print its result: exits with 0 where it succeeded, 1 where not.
 
     It exits with 1 too where a closing step was not done.
     """
     work = find_work(session.client, name)
     collection = session.client.runs if work.kind == "run" else session.client.procedures
-    watch_to_end(session, collection[work.id])
+    watch_to_end(session, collection[work.id], plot=drawn(plot, plot_of), table=table)
 
 
 @service_command(app)
@@ -157,11 +172,18 @@ def progress_text(session: ServiceSession, work: FoundWork) -> str | None:
     return f"phase {places.index(conduct_view.current_procedure_id) + 1} of {len(places)}"
 
 
-def watch_to_end(session: ServiceSession, thing: Any, console: "Console | None" = None) -> NoReturn:
+def drawn(plot: bool, plot_of: str | None) -> str | None:
+    """Return what is to be drawn, `x:y`; an empty text for what suits, and None for nothing."""
+    return plot_of or ("" if plot else None)
+
+
+def watch_to_end(
+    session: ServiceSession, thing: Any, console: "Console | None" = None, *, plot: str | None = None, table: bool = False
+) -> NoReturn:
     """Follow a run or a procedure to its end, print its result, and exit with 0 where it succeeded and was closed."""
     from baton.client.wording import unclosed_text
 
-    following = thing.watch(console=console, lines=not session.as_json)
+    following = thing.watch(console=console, lines=not session.as_json, plot=plot, table=table)
     result = following.result()
     session.show(result, following.work.result_lines())
     raise SystemExit(0 if result.succeeded and unclosed_text(result) is None else REFUSED)

@@ -1,0 +1,38 @@
+"""Curves of points in a terminal."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+from baton.client.terminal_plot import HEIGHT, WIDTH, chosen_columns, curve_lines, row_line
+
+AT = datetime(2026, 3, 4, 9, 5, 6, tzinfo=UTC)
+
+
+def point(x: float, y: float, value: Any) -> Any:
+    return SimpleNamespace(at=AT, axes={"y": y, "x": x}, values={"label": "good", "flux": value}, units={"flux": "nA"})
+
+
+POINTS = [point(x, y, x * 2.0) for y in range(2) for x in range(5)]
+
+
+def test_the_first_number_is_drawn_over_the_axis_that_changes_most_often() -> None:
+    assert chosen_columns(POINTS, "") == ("x", "flux")
+    assert chosen_columns(POINTS, "y:flux") == ("y", "flux")
+
+
+def test_a_curve_goes_from_corner_to_corner() -> None:
+    head, *lines, foot = curve_lines(POINTS[:5], "", braille=False)
+    assert (head, foot) == ("flux 0 to 8 nA", "x 0 to 4")
+    assert (len(lines), lines[0], lines[-1]) == (HEIGHT, "*".rjust(WIDTH), "*")
+    braille = curve_lines(POINTS[:5], "", braille=True)[1:-1]
+    assert (braille[0][-1], braille[-1][0]) == (chr(0x2808), chr(0x2840))
+
+
+def test_gaps_and_texts_are_not_drawn_and_nothing_is_no_curve() -> None:
+    assert curve_lines([point(0, 0, None), point(1, 0, "off")], "x:flux", braille=True) == []
+    assert curve_lines([], "", braille=True) == []
+
+
+def test_a_point_is_a_line() -> None:
+    assert row_line(POINTS[4]) == "09:05:06  y 0  x 4  label good  flux 8 nA"
