@@ -160,6 +160,8 @@ class Settings(BaseSettings):
     unowned_signals: UnownedSignals | None = None
     """Whether a conduct may write to signals that no asset owns, `refuse` or `allow`; unset, it is refused in the production
     tier and allowed elsewhere."""
+    strict_limits: bool = False
+    """Whether a pattern is refused with an axis on which no owner sets limits."""
     witnessed_runs_claim: bool | None = None
     """Whether a live run elsewhere keeps conducts from the assets of its devices while its witness gives word; unset, it
     does in the production tier."""

@@ -23,6 +23,7 @@ from baton.domain.queue.queue import OnFailure
 from baton.domain.recipe.capability import ExecutorShape
 from baton.domain.recipe.conduct_options import OnUnknownOutcome, WatchedGates
 from baton.domain.recipe.method import PortRequirement
+from baton.domain.recipe.patterns import Pattern
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.safety.hazards import RiskBand
 from baton.domain.schedule.calendar import Calendar
@@ -304,6 +305,7 @@ class RecipeEntry(FileEntry):
     name: Name
     capability: Annotated[Reference, note("Code or name of the capability that it realises."), RefersTo("capabilities")]
     steps: tuple[StepEntry, ...] | None = None
+    pattern: Annotated[Pattern | None, note("A pattern that the steps are made from, in place of steps.")] = None
     closing_steps: tuple[StepEntry, ...] | None = None
     watch: WatchedGates | None = None
     on_unknown_outcome: OnUnknownOutcome | None = None

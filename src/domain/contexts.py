@@ -29,7 +29,7 @@ CONTEXTS = {
     "subject": ("subject.subject",),
     "recipe": (
         *("recipe.capability", "recipe.method", "recipe.practice", "recipe.plan", "recipe.plan_parts", "recipe.plan_data"),
-        *("recipe.plan_inspection", "recipe.recipe"),
+        *("recipe.plan_inspection", "recipe.recipe", "conduct.step_drafts"),
     ),
     "run": (
         *("run.run", "run.run_views", "start.run_start", "conduct.run_conduct", "run.logbooks", "start.run_witness"),

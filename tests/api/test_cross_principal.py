@@ -24,7 +24,7 @@ from tests.support.waiting import until
 OPEN = {"get_my_access", "get_holders", "withdraw_proposal"}
 OF_THE_PLANT = {"read_signals"}
 """What a worker answers, of which there is none here."""
-OF_NO_ID = {"resolve_signals", "read_signals", "rehearse_commands"}
+OF_NO_ID = {"draft_steps", "resolve_signals", "read_signals", "rehearse_commands"}
 """What has a body without an id in it, and answers about anything."""
 QUERIES = [operation for operation in REGISTRY if operation.kind == "query" and operation.name not in OPEN]
 BY_ID = [one for one in QUERIES if "{" in one.path or (one.has_body and one.name not in OF_NO_ID)]

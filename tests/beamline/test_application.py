@@ -92,6 +92,28 @@ def test_a_new_version_is_made_once_however_often_content_goes_back_and_forth(ap
         assert baton.recipes["Shine once"].get().steps[0].value == value
 
 
+def test_a_recipe_follows_its_pattern_and_an_export_says_it(
+    apply: Apply, baton: Baton, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = (
+        "capabilities: [{code: baton.capability.map, name: Map, executor_shapes: [PROCEDURE]}]\n"
+        "recipes:\n- name: Map it\n  capability: Map\n"
+    )
+    line = "{kind: line, axes: [{address: 'map:x', start: 0, stop: 1}], num: %d, returns: true}"
+    closing = "  closing_steps: [{kind: setpoint, address: 'map:lamp', value: 0}]\n"
+    for num in (3, 2):
+        file = f"{head}  pattern: {line % num}\n{closing}"
+        assert apply(file)[0] == DONE
+        recipe = baton.recipes["Map it"].get()
+        assert (len(recipe.steps), len(recipe.closing_steps), recipe.pattern.num) == (num + 1, 2, num)
+        assert apply(file)[1] == ["The record says what the file says."]
+    assert export_record(baton) == DONE
+    assert apply(capsys.readouterr().out)[1] == ["The record says what the file says."]
+    assert apply(f"{head}  steps: [{{kind: setpoint, address: 'map:x', value: 7}}]\n{closing}")[0] == DONE
+    recipe = baton.recipes["Map it"].get()
+    assert (recipe.pattern, len(recipe.steps), len(recipe.closing_steps)) == (None, 1, 1)
+
+
 def test_what_cannot_be_changed_is_said_and_the_rest_is_done(apply: Apply, baton: Baton) -> None:
     assert apply("assets: [{name: fixed, tier: Unit}]\n")[0] == DONE
     code, lines = apply("assets: [{name: fixed, tier: Component, children: [{name: new part}]}]\n")

@@ -26,6 +26,7 @@ from baton.beamline.kinds.kind import (
     shown_change,
     without_none,
 )
+from baton.domain.recipe.patterns import pattern_steps
 from baton.domain.recipe.steps import wire_form
 from baton.domain.shared.schema import changed_units
 
@@ -191,14 +192,24 @@ class RecipeSection(Section[RecipeEntry]):
     creates, retires = "define_recipe", "deprecate_recipe"
     later = {"version": None}
     fixed, why_fixed = ("capability",), NO_VERB
-    CONTENT = ("steps", "closing_steps", "watch", "on_unknown_outcome")
+    CONTENT = ("steps", "pattern", "closing_steps", "watch", "on_unknown_outcome")
+
+    def entry(self, view: Any, thing: RecordedThing, names: Names) -> RecipeEntry:
+        recorded = self.read_entry(view, names)
+        if recorded.pattern is None:
+            return recorded
+        own = len(recorded.closing_steps or ()) - len(pattern_steps(recorded.pattern).closing_steps)
+        return recorded.model_copy(update={"steps": None, "closing_steps": (recorded.closing_steps or ())[:own]})
 
     def content(self, old: RecipeEntry, new: RecipeEntry) -> dict[str, Any]:
-        """Return the whole content that the file asks for; what it leaves out stays."""
+        """Return the whole content that the file asks for; what it leaves out stays, but for steps beside a pattern."""
         wanted = self.wanted_fields(old, new, self.CONTENT)
+        for name, other in (("steps", "pattern"), ("pattern", "steps")):
+            if self.asks(new, name) and not self.asks(new, other):
+                wanted[other] = None
         steps = {name: wire_form(wanted[name] or ()) for name in ("steps", "closing_steps")}
-        options = without_none(watch=plain(wanted["watch"]), on_unknown_outcome=plain(wanted["on_unknown_outcome"]))
-        return {**steps, **options}
+        options = {name: plain(wanted[name]) for name in ("pattern", "watch", "on_unknown_outcome")}
+        return {**steps, **without_none(**options)}
 
     def creation(self, entry: RecipeEntry) -> tuple[str, dict[str, Any]]:
         return self.creates, {**self.arguments(entry), **self.content(entry, entry)}

@@ -138,6 +138,7 @@ class RuntimeDeployment:
             action_signals=runtime.action_signals,
             plan_executors=settings.plan_executors,
             unowned_signals_allowed=settings.unowned_signals_allowed,
+            strict_limits=settings.strict_limits,
             monitored_enclosures=self._enclosures,
             monitored_supplies=self._supplies,
             seal_signatures_required=settings.seal_signatures_required,

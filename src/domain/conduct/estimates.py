@@ -180,6 +180,12 @@ class ConductTimePort(Protocol):
         """Return how long steps of these kinds on these targets took lately; what was never done is left out."""
 
 
+def load_estimate(steps: Iterable[RecipeStep], closing_steps: Iterable[RecipeStep]) -> Reads[Estimate]:
+    """Return how long these steps take from beginning to end."""
+    walk = walk_of(steps, closing_steps)
+    return estimate_walk(walk, (yield from ask(ConductTimePort.step_durations, walk.keys)), WalkPosition())
+
+
 def conduct_estimate(procedure: Procedure, progress: ConductProgress, now: datetime) -> Reads[Estimate | None]:
     """Return how long the latest conduct of a procedure will take, or taking it up from Held; None where nothing follows."""
     live = procedure.live_conduct_id == progress.conduct_id

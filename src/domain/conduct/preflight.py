@@ -19,7 +19,7 @@ from baton.domain.conduct.conduct import (
     refuse_unresolved,
     witnessed_uses,
 )
-from baton.domain.conduct.estimates import ConductTimePort, Estimate, WalkPosition, conduct_estimate, estimate_walk, walk_of
+from baton.domain.conduct.estimates import Estimate, conduct_estimate, load_estimate
 from baton.domain.conduct.pins import pinned_steps, prepare_steps
 from baton.domain.conduct.progress import ConductProgress
 from baton.domain.kernel import Call, Query
@@ -49,7 +49,7 @@ from baton.domain.run.gates import Preconditions
 from baton.domain.run.run import Run
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.gates import Commands, CommandVerdict, GateReport, GateVerdict
-from baton.domain.shared.reads import Reads, ask, events_of, record_of, require_if_given
+from baton.domain.shared.reads import Reads, events_of, record_of, require_if_given
 from baton.domain.shared.refusals import Refusal
 from baton.domain.start import procedure_start as start
 from baton.domain.start.procedure_start import ResumeProcedure, StartProcedure
@@ -140,8 +140,7 @@ def preflight_estimate(procedure: Procedure, call: Call, steps: Expansion | None
     begun = procedure.conduct_mode is not None or procedure.status not in (DEFINED, RUNNING)
     if begun or steps is None or not steps.step_count:
         return None
-    walk = walk_of(steps.steps, steps.closing_steps)
-    return estimate_walk(walk, (yield from ask(ConductTimePort.step_durations, walk.keys)), WalkPosition())
+    return (yield from load_estimate(steps.steps, steps.closing_steps))
 
 
 def ask_gates(

@@ -1,10 +1,10 @@
 """A recipe: ordered steps with typed holes that realise a capability here, and its closing steps. They change only as a
 whole, by a new version; a tag names one content for ever, so that what was registered from it can be expanded again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, assert_never
+from typing import Annotated, Any, NamedTuple, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -25,6 +25,7 @@ from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.conduct_options import ChosenOptions, OnUnknownOutcome, WatchedGates, first_choices
 from baton.domain.recipe.expansion import steps_hash
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
+from baton.domain.recipe.patterns import Pattern, PatternSteps, load_pattern_steps
 from baton.domain.recipe.step_checks import RawSteps, check_steps, read_closing_steps, read_steps
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.shared.listing import NamedListQuery, Order, Page, Summary
@@ -45,6 +46,8 @@ class RecipeVersion(Value):
     closing_steps: Steps
     watch: WatchedGates | None = None
     on_unknown_outcome: OnUnknownOutcome | None = None
+    pattern: Pattern | None = None
+    """The pattern that the steps were made from; null without one."""
     occurred_at: datetime
 
 
@@ -79,6 +82,10 @@ class Recipe(Template):
         return self.versions[-1].on_unknown_outcome
 
     @property
+    def pattern(self) -> Pattern | None:
+        return self.versions[-1].pattern
+
+    @property
     def step_count(self) -> int:
         return len(self.steps)
 
@@ -94,9 +101,9 @@ class Recipe(Template):
 recipe = Aggregate(Recipe, "/recipes", context="recipe")
 
 
-class RecipeDefined(Event, of=recipe, version=4, upcasters={1: dict, 2: dict, 3: dict}):
-    """The steps and closing steps were written down; since version 2 with the options of their conducts, and since
-    version 3 with units."""
+class RecipeDefined(Event, of=recipe, version=5, upcasters={1: dict, 2: dict, 3: dict, 4: dict}):
+    """The steps and closing steps were written down; since version 2 with the options of their conducts, since version 3
+    with units, and since version 5 with the pattern that they were made from."""
 
     name: str
     capability_id: UUID
@@ -104,16 +111,18 @@ class RecipeDefined(Event, of=recipe, version=4, upcasters={1: dict, 2: dict, 3:
     closing_steps: Steps
     watch: WatchedGates | None = None
     on_unknown_outcome: OnUnknownOutcome | None = None
+    pattern: Pattern | None = None
 
 
-class RecipeVersioned(TemplateVersioned, of=recipe, version=4, upcasters={1: dict, 2: dict, 3: dict}):
+class RecipeVersioned(TemplateVersioned, of=recipe, version=5, upcasters={1: dict, 2: dict, 3: dict, 4: dict}):
     """All steps and closing steps were replaced under this tag; since version 2 the options of their conducts
-    too, and since version 3 with units."""
+    too, since version 3 with units, and since version 5 with the pattern that they were made from."""
 
     steps: Steps
     closing_steps: Steps
     watch: WatchedGates | None = None
     on_unknown_outcome: OnUnknownOutcome | None = None
+    pattern: Pattern | None = None
 
 
 class RecipeDeprecated(TemplateDeprecated, of=recipe):
@@ -146,6 +155,10 @@ class EmptyRecipeStepsError(Invalid, context="recipe"):
     """A recipe has at least one step; closing steps alone do nothing to close."""
 
 
+class RecipeStepsBesidePatternError(Invalid, context="recipe", reason="both_given"):
+    """The steps of a recipe are written down or made from a pattern, not both."""
+
+
 class InvalidRecipeReplacementError(Invalid, context="recipe", reason="itself"):
     """A recipe cannot be replaced by itself."""
 
@@ -158,22 +171,39 @@ class RecipeVersionNotFoundError(NotFound, context="recipe"):
     """The recipe has no version with this tag."""
 
 
+GivenPattern = Annotated[
+    Pattern | None,
+    Field(
+        description="A pattern that the steps are made from, in place of steps; draft_steps shows what it becomes.",
+        exclude_if=lambda pattern: pattern is None,
+    ),
+]
+
+
+class RecipeSteps(NamedTuple):
+    """The capability that steps realise, and the steps that their pattern became, where there is one."""
+
+    capability: Capability
+    drafted: PatternSteps | None
+
+
 @recipe.creation()
-class DefineRecipe(ChosenOptions, JudgedCreation[Capability]):
+class DefineRecipe(ChosenOptions, JudgedCreation[RecipeSteps]):
     """Write down the steps that realise a capability here, and those that leave everything safe afterwards."""
 
     name: Annotated[str, recipe.text("name", 200)]
     capability_id: UUID
     """The capability that the steps realise."""
-    steps: RawSteps
+    steps: RawSteps = ()
     """The steps, one after the other: setpoint, action, check, capture or compute."""
     closing_steps: RawSteps = ()
+    pattern: GivenPattern = None
 
-    def gather(self, call: Call) -> Reads[Capability]:
-        return (yield from require(Capability, self.capability_id))
+    def gather(self, call: Call) -> Reads[RecipeSteps]:
+        return (yield from load_steps(self, self.capability_id))
 
-    def decide(self, call: Call, capability: Capability) -> Outcome:
-        content = read_content(self.steps, self.closing_steps, capability)
+    def decide(self, call: Call, given: RecipeSteps) -> Outcome:
+        content = read_content(self, given)
         content |= {"name": self.name, "capability_id": self.capability_id, **dict(first_choices(self))}
         return [RecipeDefined(**content), Enlist(CAPABILITY_RECIPES, str(self.capability_id))]
 
@@ -185,35 +215,50 @@ def recipes_in_service(capability_id: UUID) -> Reads[dict[UUID, Recipe]]:
 
 
 @recipe.command(post="/{recipe_id}/version", allowed=CURRENT, leads_to=TemplateStatus.VERSIONED)
-class VersionRecipe(ChosenOptions, JudgedVerb[Recipe, Capability]):
+class VersionRecipe(ChosenOptions, JudgedVerb[Recipe, RecipeSteps]):
     """Replace all steps, closing steps and options under a tag; the tag may be used again for the same content only."""
 
     version_tag: Annotated[str, recipe.text("version_tag", 50)]
-    steps: RawSteps
+    steps: RawSteps = ()
     """The steps, one after the other: setpoint, action, check, capture or compute."""
     closing_steps: RawSteps = ()
+    pattern: GivenPattern = None
 
-    def gather(self, recipe: Recipe, call: Call) -> Reads[Capability]:
-        return (yield from require(Capability, recipe.capability_id))
+    def gather(self, recipe: Recipe, call: Call) -> Reads[RecipeSteps]:
+        return (yield from load_steps(self, recipe.capability_id))
 
-    def decide(self, recipe: Recipe, call: Call, capability: Capability) -> Outcome:
-        content = read_content(self.steps, self.closing_steps, capability)
+    def decide(self, recipe: Recipe, call: Call, given: RecipeSteps) -> Outcome:
+        content = read_content(self, given)
         named, chosen = recipe.version(self.version_tag), first_choices(self)
         if named is not None and (
-            steps_hash(**content) != steps_hash(named.steps, named.closing_steps) or first_choices(named) != chosen
+            steps_hash(content["steps"], content["closing_steps"]) != steps_hash(named.steps, named.closing_steps)
+            or first_choices(named) != chosen
         ):
             detail = f"The tag {self.version_tag} names other steps or options of this recipe already; choose another tag."
             raise RecipeVersionTagConflictError(detail, facts={"version_tag": self.version_tag})
         return [RecipeVersioned(version_tag=self.version_tag, **content, **dict(chosen))]
 
 
-def read_content(steps: Sequence[object], closing_steps: Sequence[object], capability: Capability) -> dict[str, Any]:
-    """Return the two lists as steps; refuse them where they are empty, misshapen or inconsistent."""
+def load_steps(request: DefineRecipe | VersionRecipe, capability_id: UUID) -> Reads[RecipeSteps]:
+    """Load what steps are judged by, and make those of a pattern."""
+    capability = yield from require(Capability, capability_id)
+    drafted = None if request.pattern is None else (yield from load_pattern_steps(request.pattern))
+    return RecipeSteps(capability, drafted)
+
+
+def read_content(request: DefineRecipe | VersionRecipe, given: RecipeSteps) -> dict[str, Any]:
+    """Return the two lists as steps, and their pattern; refuse them where they are empty, misshapen or inconsistent. What
+    returns the axes of a pattern follows the closing steps that were written down."""
+    steps, closing_steps = request.steps, request.closing_steps
+    if given.drafted is not None:
+        if steps:
+            raise RecipeStepsBesidePatternError("The recipe has steps and a pattern; give one of them.")
+        steps, closing_steps = given.drafted.steps, (*closing_steps, *given.drafted.closing_steps)
     if not steps:
-        raise EmptyRecipeStepsError("The recipe has no steps; give at least one.")
+        raise EmptyRecipeStepsError("The recipe has no steps; give at least one, or a pattern.")
     content = {"steps": read_steps(steps), "closing_steps": read_closing_steps(closing_steps)}
-    check_steps(**content, schema=capability.parameters_schema)
-    return content
+    check_steps(**content, schema=given.capability.parameters_schema)
+    return {**content, "pattern": request.pattern}
 
 
 @recipe.command(post="/{recipe_id}/deprecate", allowed=CURRENT, destructive=True)
@@ -256,6 +301,7 @@ class RecipeView(Value):
     deprecated_at: datetime | None
     watch: WatchedGates | None
     on_unknown_outcome: OnUnknownOutcome | None
+    pattern: Annotated[Pattern | None, Field(description="The pattern that the steps were made from; null without one.")]
     recipe_id: UUID
 
 

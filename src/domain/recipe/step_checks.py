@@ -140,6 +140,11 @@ def check_steps(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep]
     """Refuse steps that are inconsistent with each other or with the capability's parameters."""
     sequence = step_model.located_steps(steps, closing_steps)
     check_parameters(sequence, schema)
+    check_references(sequence)
+
+
+def check_references(sequence: Sequence[LocatedStep]) -> None:
+    """Refuse steps that are inconsistent with each other."""
     check_captures(sequence)
     check_outputs(sequence)
 

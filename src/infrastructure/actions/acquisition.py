@@ -1,4 +1,5 @@
-"""The built-in actions and their parameters: acquire images in place, at points, along a sweep, or as a stream to a file."""
+"""The built-in actions and their parameters: acquire images in place, at points, along a sweep, or as a stream to a file,
+and wait for what was moved to settle."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Mapping
@@ -23,8 +24,6 @@ class ActionParameters(BaseModel):
     """The parameters of an action; an unknown one is refused, and so is a number given as text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-    detector: SignalAddress
-    dwell: Seconds
 
     @classmethod
     def parse(cls, params: Mapping[str, Any]) -> Self:
@@ -39,7 +38,20 @@ class ActionParameters(BaseModel):
             raise actions.InvalidActionParametersError(f"The parameters cannot be used: {'; '.join(faults)}.") from error
 
 
-class CollectParameters(ActionParameters):
+class SettleParameters(ActionParameters):
+    """A wait of `seconds`."""
+
+    seconds: Seconds
+
+
+class AcquisitionParameters(ActionParameters):
+    """The detector of an acquisition, and the `dwell` of an image in seconds."""
+
+    detector: SignalAddress
+    dwell: Seconds
+
+
+class CollectParameters(AcquisitionParameters):
     """An acquisition of `repetitions` images of `dwell` seconds, each when it is triggered."""
 
     trigger_mode: Literal["Internal", "ExternalEdge", "ExternalLevel"]
@@ -89,7 +101,7 @@ class ContinuousParameters(CollectParameters):
         return self
 
 
-class StreamParameters(ActionParameters):
+class StreamParameters(AcquisitionParameters):
     """A recording to a file, of a number of events or for a number of seconds."""
 
     events: Annotated[int, Field(ge=1)] | None = None
@@ -100,6 +112,14 @@ class StreamParameters(ActionParameters):
         if (self.events is None) == (self.duration is None):
             raise ValueError("give exactly one of events and duration")
         return self
+
+
+@actions.touches()
+async def settle(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
+    """Wait, and touch nothing."""
+    wanted = SettleParameters.parse(params)
+    await time.sleep(wanted.seconds)
+    return {"seconds": wanted.seconds}
 
 
 @actions.touches(writes=("detector",))
@@ -169,7 +189,9 @@ async def stream(control: Control, time: Timekeeper, params: Mapping[str, Any]) 
     return {"uri": PurePosixPath(file).as_uri() if file.startswith("/") else file, "events": recorded.value}
 
 
-BUILT_IN: Mapping[str, actions.ActionBody] = {body.__name__: body for body in (collect, discrete, continuous, stream)}
+BUILT_IN: Mapping[str, actions.ActionBody] = {
+    body.__name__: body for body in (collect, discrete, continuous, stream, settle)
+}
 
 
 async def _move(control: Control, axis: str, position: float) -> None:

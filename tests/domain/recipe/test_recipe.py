@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
+from baton.domain.conduct.step_drafts import DraftSteps
 from baton.domain.recipe.capability import Capability, DeprecateCapability, VersionCapability
 from baton.domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
 from baton.domain.recipe.recipe import (
@@ -25,6 +26,7 @@ from baton.domain.recipe.recipe import (
 )
 from baton.domain.recipe.steps import wire_form
 from baton.domain.shared.listing import Order
+from tests.support.domain.assets import facility_world
 from tests.support.domain.flat_field import CLOSING_STEPS, STEPS, Raw, capture, recipe, recipe_fields, setpoint
 from tests.support.domain.templates import capability
 from tests.support.domain.world import World, expect_refusal, new_id
@@ -58,7 +60,7 @@ def test_the_worked_example_is_defined_and_versioned_payload_for_payload(world: 
     c1 = capability(world)
     (defined,) = world.when(DefineRecipe(**recipe_fields(capability_id=c1)))
     r1 = defined.stream_id
-    unchosen = {"watch": None, "on_unknown_outcome": None}
+    unchosen = {"watch": None, "on_unknown_outcome": None, "pattern": None}
     assert json.loads(defined.payload()) == {
         "recipe_id": str(r1),
         "name": "flat_field_recipe",
@@ -311,3 +313,49 @@ def test_a_stored_recipe_is_read_back_with_every_type(world: World) -> None:
     (event,) = world.when(DefineRecipe(**recipe_fields(capability_id=capability(world), steps=steps, closing_steps=[])))
     again = Recipe.aggregate.decode("RecipeDefined", event.payload(), event.stream_id, event.occurred_at)
     assert json.dumps(json.loads(again.payload())["steps"]) == json.dumps(steps)
+
+
+LINE: Raw = {"kind": "line", "axes": [{"address": "bl:m1", "start": 0, "stop": 1}], "num": 2, "returns": True}
+HOME = {"kind": "setpoint", "address": "bl:m1", "value": {"__capture__": "return_i"}, "verify": False}
+
+
+def test_a_recipe_has_the_steps_of_its_pattern_and_keeps_the_pattern(world: World) -> None:
+    id = recipe(world, steps=[], pattern=LINE, closing_steps=[setpoint(9)])
+    made = state(world, id)
+    assert wire_form(made.steps) == [capture("return_i"), setpoint(0.0), setpoint(1.0)]
+    assert wire_form(made.closing_steps) == [setpoint(9), HOME]
+    shown = json.loads(recipe_view(world, id).model_dump_json())["pattern"]
+    assert (shown["kind"], shown["num"], shown["returns"], shown["axes"][0]["stop"]) == ("line", 2, True, 1.0)
+
+
+def test_a_version_may_take_a_pattern_or_drop_it(world: World) -> None:
+    id = recipe(world)
+    event = version_recipe(world, id, "v2", [], pattern=LINE)
+    assert event.pattern is not None
+    version_recipe(world, id, "v3", [setpoint(1)])
+    assert (recipe_view(world, id).pattern, recipe_view(world, id, version_tag="v2").pattern) == (None, event.pattern)
+
+
+def test_a_recipe_has_steps_or_a_pattern(world: World) -> None:
+    c1 = capability(world)
+    with expect_refusal("RecipeStepsBesidePatternError", "both_given"):
+        recipe(world, c1, pattern=LINE)
+    with expect_refusal("EmptyRecipeStepsError"):
+        recipe(world, c1, steps=[])
+
+
+@for_each(
+    ("code", "fields"),
+    [
+        ("DuplicateRecipeCaptureError", {"at_point": [capture("signal")]}),
+        ("UnboundRecipeCaptureError", {"at_point": [setpoint({"__capture__": "peak"})]}),
+        ("ProcedureExpansionOverflowError", {"num": 10_000}),
+        ("InvalidRecipeStepShapeError", {"at_point": [capture("{n}" * 20 + "x" * 40)], "num": 1200}),
+    ],
+)
+def test_a_pattern_is_refused_as_its_draft_is(code: str, fields: Raw) -> None:
+    world, pattern = facility_world(), LINE | fields
+    with expect_refusal(code):
+        world.ask(DraftSteps(pattern=pattern))
+    with expect_refusal(code):
+        recipe(world, steps=[], pattern=pattern)

@@ -24,7 +24,7 @@ from baton.application.control import (
     always_open,
 )
 from baton.application.plant import SimulatedDetector, SimulatedMotor
-from baton.infrastructure.actions.acquisition import collect, continuous, discrete, stream
+from baton.infrastructure.actions.acquisition import collect, continuous, discrete, settle, stream
 from baton.infrastructure.control.area_detector import Detector
 from baton.infrastructure.control.devices import Motor
 from baton.infrastructure.control.simulator import SimulatedFault, Simulator
@@ -82,6 +82,16 @@ class Beamline:
 @pytest.fixture
 def beamline() -> Beamline:
     return Beamline()
+
+
+class TestSettle:
+    async def test_it_waits_so_many_seconds(self, beamline: Beamline) -> None:
+        assert await beamline.do(settle, {"seconds": 2.5}) == {"seconds": 2.5}
+        assert beamline.time.elapsed_seconds == pytest.approx(2.5)
+
+    async def test_it_needs_a_time(self, beamline: Beamline) -> None:
+        with pytest.raises(InvalidActionParametersError, match="greater than 0"):
+            await beamline.do(settle, {"seconds": 0})
 
 
 class TestCollect:

@@ -28,6 +28,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "evaluated_conduit_id": "{conduit_id}",
         "evaluated_surface_id": "{surface_id}",
     },
+    "draft_steps": {"pattern": {"kind": "line", "axes": [{"address": "lum:m102", "start": 0, "stop": 1}], "num": 2}},
     "inspect_plan_binding": {"practice_id": "{practice_id}", "asset_ids": ["{asset_id}"]},
     "read_assets": {"asset_ids": ["{asset_id}"]},
     "rehearse_commands": {"commands": [{"operation": "register_actor", "arguments": {"name": "Mira"}}]},
@@ -72,7 +73,7 @@ def fill_ids(value: Any, ids: dict[str, str]) -> Any:
             return [fill_ids(one, ids) for one in value]
         case dict():
             return {name: fill_ids(one, ids) for name, one in value.items()}
-    return value.format(**ids)
+    return value.format(**ids) if isinstance(value, str) else value
 
 
 @asynccontextmanager
