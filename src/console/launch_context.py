@@ -57,8 +57,7 @@ async def plan_as_before(queries: PageQueries, launch: PlanLaunch) -> dict[str, 
     if (item := await load_item(queries)) is not None and item["target"].get("plan_id") == plan["plan_id"]:
         own = typed_values(item["target"], plan["default_parameters"])
         return typed_launch(launch.shape, own, [one["recipe_id"] for one in item["target"]["phases"]], queries.zone)
-    recent = [earlier] if earlier is not None else await recent_runs(queries, plan["plan_id"])
-    phases = await phases_of(queries, recent[0]["run_id"]) if recent else []
+    phases = await last_phases(queries, plan["plan_id"]) if earlier is None else await phases_of(queries, earlier["run_id"])
     return typed_launch(launch.shape, values, phases, queries.zone)
 
 
@@ -76,6 +75,12 @@ async def first_run(queries: PageQueries, runs: Sequence[Row]) -> Row | None:
     """Return the first of these runs whole."""
     found: Row | None = await queries.show_found(GetRun, runs[0]["run_id"]) if runs else None
     return found
+
+
+async def last_phases(queries: PageQueries, plan_id: str) -> list[str]:
+    """Return the recipes that the last run of a plan conducted, in order."""
+    recent = await recent_runs(queries, plan_id)
+    return await phases_of(queries, recent[0]["run_id"]) if recent else []
 
 
 async def phases_of(queries: PageQueries, run_id: str) -> list[str]:

@@ -23,6 +23,7 @@ from tests.support.console.staff import ENFORCED, employ
 from tests.support.hostile_workbooks import hostile_workbook
 from tests.support.service import Api, running_api
 from tests.support.tables import for_each
+from tests.support.waiting import until
 
 BOUNDARY = "multipart/form-data; boundary=----WebKitFormBoundaryAbc"
 BLOCKED = {"code": "ProcedureAssetNotReadyError", "detail": "Camera is Faulted; have it repaired."}
@@ -273,6 +274,22 @@ async def test_rows_of_a_spreadsheet_are_added_or_every_fault_is_shown(api: Api,
             refused = await send_sheet(api, id, name, b"exposure\n0.4\n", **typed)
             assert (refused.status_code, said in refused.text) == (422, True), said
         assert len(await waiting_items(api, id)) == 4
+        run_id = await api.create("/runs", {"name": "Load step 1", "plan_id": hall.plan_id})
+        flats = {"name": "Flats", "kind": "flat_field", "parent_run_id": run_id, "target_asset_ids": [hall.line.camera_id]}
+        await api.create(f"/recipes/{hall.flats_id}/procedures", flats)
+
+        async def is_listed() -> bool:
+            listed = [
+                await api.get(path) for path in (f"/runs?plan_id={hall.plan_id}", f"/procedures?parent_run_id={run_id}")
+            ]
+            return all(answer.json()["items"] for answer in listed)
+
+        await until(is_listed)
+        again = await send_sheet(api, id, "rows.csv", b"exposure\n0.4\n", what=f"plan:{hall.plan_id}")
+        assert again.status_code == 303, again.text
+        added = (await waiting_items(api, id))[-1]["target"]
+        assert [one["recipe_id"] for one in added["phases"]] == [hall.flats_id], "as the last run had them"
+        await api.execute(f"/runs/{run_id}/abort", {"reason": "it was for its phases"})
 
 
 async def test_a_hostile_spreadsheet_costs_the_service_nothing(api: Api, hall: Hall) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.api.data_products import register_copy, register_dataset
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
-from tests.support.console.hall import PARAMETERS, Hall
+from tests.support.console.hall import PARAMETERS, Hall, open_hall
 from tests.support.console.page_source import PageSource, load
 from tests.support.console.staff import ADMIN, ENFORCED, employ
 from tests.support.service import Api, running_api
@@ -86,7 +86,8 @@ class Shift:
 
 
 @pytest.fixture(scope="module")
-async def shift(api: Api, hall: Hall) -> AsyncIterator[Shift]:
+async def shift(api: Api) -> AsyncIterator[Shift]:
+    hall = await open_hall(api)  # of its own: no worker ends the conducts that other tests launch
     async with running_api(api.database_url, projecting=False, **ENFORCED) as guarded:
         boss = guarded.acting_as(ADMIN)
         place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [ADMIN]}

@@ -15,6 +15,7 @@ from baton.console.actions import BACK, lead_to, lead_to_proposal, options_of, s
 from baton.console.display import href_of
 from baton.console.forms import FormReader
 from baton.console.in_process import REFUSALS, InProcessClient, entry_of
+from baton.console.launch_context import last_phases
 from baton.console.launch_form import PHASE
 from baton.console.page import SECOND, Context, Loader, MenuGroup, handles, page
 from baton.console.page_queries import PageQueries, Shown
@@ -241,6 +242,8 @@ async def add_spreadsheet(console: ConsoleShell, request: Request, session: Cons
     client = InProcessClient.of(console.parts.operations, session.caller)
     try:
         purpose, file = row_purpose(form.typed), chosen_file(form.file)
+        if purpose.get("plan") and not purpose["recipes"]:
+            purpose["recipes"] = await last_phases(queries, str(purpose["plan"])) or None
         table = await console.parts.host.table_reader.read_table(*file)
         added = add_from_table(client.session, queries.id("queue_id"), table, zone=queries.zone, **purpose)
         ids = await client.carry_out(added)
