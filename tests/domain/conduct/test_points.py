@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.domain.conduct.frames import Outline
+from baton.domain.conduct.frames import LedgerPosition, Outline
 from baton.domain.conduct.ledger import PointRow
+from baton.domain.conduct.messages import Mark
 from baton.domain.conduct.points import PlacedPoint, PlotShape, PointFold, PointPlan, Scale, plan_of
 from tests.support.domain.world import new_id
 from tests.support.workflows.step_json import action, capture, compute, setpoint, steered_value
@@ -147,6 +148,27 @@ def test_captures_of_one_signal_that_differ_by_a_number_are_one_value() -> None:
 def test_a_value_that_is_measured_again_at_a_place_is_another_point_there() -> None:
     steps = [setpoint("x", 0), action("count"), action("count"), setpoint("x", 1)]
     assert table(fold(steps, rows_of(steps))) == [(0, 1.0), (0, 2.0)]
+
+
+def test_the_end_of_a_pass_closes_its_point_and_leaves_no_axis_to_the_next() -> None:
+    steps = [setpoint("x", steered_value("focus")), capture("b", "first"), setpoint("y", steered_value("tilt"))]
+    rows = [row for index in (1, 2) for row in rows_of([*steps, capture("b", "last")], index)]
+    rows = [row._replace(value=1.0) for row in rows]
+    outline = outline_of([*steps, capture("b", "last")], loops=True)
+    points = PointFold(outline, plan_of([*steps, capture("b", "last")], loops=True))
+    found = [*points.take(rows), *points.end_pass()]
+    assert [one.closed_by for one in found if one.position.step_index == 3] == [
+        outline.step(LedgerPosition(False, index, 3), Mark.DEPOSIT) for index in (1, 2)
+    ]
+    assert [one.axes[1].value is None for one in found] == [True, False, True, False]
+
+
+def test_reading_begins_at_the_last_setpoint_with_where_the_other_axes_are() -> None:
+    steps = [setpoint("y", 0), setpoint("x", 0), action("count"), setpoint("x", 1), action("count"), setpoint("y", 1)]
+    plan = plan_of(steps, loops=False)
+    assert (plan.start(4), plan.seeds(3)) == (3, (0, 1))
+    assert (plan.start(2), plan.seeds(1)) == (1, (0,))
+    assert (plan.start(0), plan.seeds(0)) == (0, ())
 
 
 def random_list(draw: st.DrawFn) -> Steps:
