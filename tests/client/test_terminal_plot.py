@@ -19,6 +19,9 @@ POINTS = [point(x, y, x * 2.0) for y in range(2) for x in range(5)]
 def test_the_first_number_is_drawn_over_the_axis_that_changes_most_often() -> None:
     assert chosen_columns(POINTS, "") == ("x", "flux")
     assert chosen_columns(POINTS, "y:flux") == ("y", "flux")
+    addressed = [SimpleNamespace(**{**vars(one), "axes": {"bl7:x": one.axes["x"]}}) for one in POINTS]
+    assert chosen_columns(addressed, "bl7:x:bl7:flux") == ("bl7:x", "bl7:flux")
+    assert chosen_columns(addressed, "bl7:x") == ("bl7:x", "flux")
 
 
 def test_a_curve_goes_from_corner_to_corner() -> None:

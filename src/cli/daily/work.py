@@ -29,7 +29,7 @@ WorkTitle = Annotated[str | None, Option("--name", help="What it is to be called
 WatchOption = Annotated[bool, Option("--watch", help="Follow it to its end; exits with 1 where it did not succeed.")]
 PlotOption = Annotated[bool, Option("--plot", help="Draw the curve of its points as they come.")]
 PlotOfOption = Annotated[
-    str | None, Option("--plot-of", metavar="X:Y", help="Draw this value over this axis; without it, what suits.")
+    str | None, Option("--plot-of", metavar="AXIS:VALUE", help="Draw this value over this axis; without it, what suits.")
 ]
 TableOption = Annotated[bool, Option("--table", help="Print a line for each of its points.")]
 
