@@ -16,8 +16,8 @@ def chosen_columns(points: Sequence["PointFrame"], wanted: str) -> tuple[str | N
     """Return what is drawn over what: as `x:y` says, else the first value over the axis that changes most often."""
     axes, values = ([*dict.fromkeys(name for one in points for name in part(one))] for part in (axes_of, values_of))
     changes = {name: sum(one.axes.get(name) != other.axes.get(name) for one, other in pairwise(points)) for name in axes}
-    ends = [place for place, letter in enumerate(wanted) if letter == ":"] or [len(wanted)]
-    end = next((place for place in ends if wanted[:place] in axes), ends[-1])  # addresses may have colons
+    ends = [place for place, letter in enumerate(f"{wanted}:") if letter == ":"]  # addresses have colons, too
+    end = next((place for place in ends if wanted[:place] in axes), ends[-2:][0])
     x, y = wanted[:end], wanted[end + 1 :]
     return x or max(changes, key=lambda name: changes[name], default=None), y or next(iter(values), None)
 
