@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
 import orjson
+from markupsafe import Markup
 
 from baton.api.errors import RequestValidationError, RouteNotFoundError
 from baton.api.http import Request, Response
@@ -33,6 +34,7 @@ from baton.console.forms import (
 )
 from baton.console.in_process import REFUSALS, AnyRefusal, InProcessClient, entry_of, problem_of
 from baton.console.page_queries import PageQueries
+from baton.console.pattern_picture import pattern_picture
 from baton.console.rendering import html_response, redirect
 from baton.console.sessions import FORM_TOKEN, ConsoleSession
 from baton.console.shell import ConsoleShell
@@ -141,7 +143,8 @@ class CommandForms:
         client = InProcessClient.of(self._console.parts.operations, session.caller)
         would = await client.carry_out(client.session.call(entry_of(form.operation), arguments, dry_run=True))
         events = [{"event": words_of(one.event_type), "stream": one.stream} for one in would.would]
-        return await self._page(request, session, form.operation, form.typed, would=events)
+        picture = pattern_picture(arguments["pattern"]) if arguments.get("pattern") else None
+        return await self._page(request, session, form.operation, form.typed, would=events, picture=picture)
 
     async def _show_refusal(
         self, request: Request, session: ConsoleSession, form: FilledForm, refusal: AnyRefusal
@@ -183,6 +186,7 @@ class CommandForms:
         errors: Mapping[str, Sequence[str]] | None = None,
         problem: Mapping[str, Any] | None = None,
         would: Sequence[Mapping[str, str]] | None = None,
+        picture: Markup | None = None,
         status: int = 200,
     ) -> Response:
         """Return the form, as a page of its own or, to a script, as the part of one."""
@@ -205,6 +209,7 @@ class CommandForms:
             "problem": problem,
             "is_marked": bool(errors) and all(is_placed(one, errors or {}) for one in (problem or {}).get("errors") or ()),
             "would": would,
+            "picture": picture,
             "zone": console.zone.key,
         }
         if request.header(b"x-fragment") is not None:
