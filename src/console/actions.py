@@ -56,6 +56,7 @@ MOST_OPTIONS = 100
 SHOWN = "digest"  # what the approver of a proposal was shown
 LOOKED_AT = (SHOWN, "confirmed_digest")  # the fields that say what somebody was shown who approves or confirms
 LISTS_PHASES = ("phases", "procedure_ids")  # the fields of conduct_run of which one is given
+STEPS = ("steps", "pattern")  # the fields of a recipe of which one is given
 LOOK_FIRST = "What is approved is what you saw: open the proposal, and approve it there."
 TOLD_BY, OF = ("choice", "uri", "quantity"), ("dataset", "asset", "subject")
 """The fields by which people tell things apart that have no name, and what such things are of."""
@@ -193,6 +194,8 @@ class CommandForms:
         console, queries = self._console, self._console.queries_of(request, session)
         form = self._form(operation, typed, errors)
         fields, asked = await with_options(form.fields, queries), prefilled_fields(request)
+        if operation.input.model_fields.keys() >= set(STEPS):
+            asked |= dict.fromkeys(STEPS, "")
         context = {
             "operation": operation,
             "label": words_of(operation.name) if operation.target is None else verb_label(operation),

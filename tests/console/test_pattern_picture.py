@@ -40,6 +40,12 @@ def test_of_a_long_path_the_beginning_is_drawn() -> None:
     assert (drawn.count("<circle"), "the first 800 of 5000 points" in drawn) == (800, True)
 
 
+async def test_steps_and_pattern_are_shown_at_once_in_the_form_of_a_recipe(api: Api) -> None:
+    shown, more = (await api.get("/console/do/define_recipe")).text.split("<details", 1)
+    assert all(f'id="field-{name}"' in shown for name in ("name", "steps", "pattern"))
+    assert 'id="field-closing_steps"' in more
+
+
 async def test_a_recipe_that_is_tried_shows_the_path_and_is_not_defined(api: Api) -> None:
     contract = {"name": "Map", "required_affordances": [], "executor_shapes": ["PROCEDURE"]}
     capability_id = await api.create("/capabilities", {"code": "baton.capability.map", **contract})
