@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
 import orjson
+from markupsafe import Markup
 
 from baton.api.errors import RequestValidationError, RouteNotFoundError
 from baton.api.http import Request, Response
@@ -33,6 +34,7 @@ from baton.console.forms import (
 )
 from baton.console.in_process import REFUSALS, AnyRefusal, InProcessClient, entry_of, problem_of
 from baton.console.page_queries import PageQueries
+from baton.console.pattern_picture import pattern_picture
 from baton.console.rendering import html_response, redirect
 from baton.console.sessions import FORM_TOKEN, ConsoleSession
 from baton.console.shell import ConsoleShell
@@ -54,6 +56,7 @@ MOST_OPTIONS = 100
 SHOWN = "digest"  # what the approver of a proposal was shown
 LOOKED_AT = (SHOWN, "confirmed_digest")  # the fields that say what somebody was shown who approves or confirms
 LISTS_PHASES = ("phases", "procedure_ids")  # the fields of conduct_run of which one is given
+STEPS = ("steps", "pattern")  # the fields of a recipe of which one is given
 LOOK_FIRST = "What is approved is what you saw: open the proposal, and approve it there."
 TOLD_BY, OF = ("choice", "uri", "quantity"), ("dataset", "asset", "subject")
 """The fields by which people tell things apart that have no name, and what such things are of."""
@@ -141,7 +144,8 @@ class CommandForms:
         client = InProcessClient.of(self._console.parts.operations, session.caller)
         would = await client.carry_out(client.session.call(entry_of(form.operation), arguments, dry_run=True))
         events = [{"event": words_of(one.event_type), "stream": one.stream} for one in would.would]
-        return await self._page(request, session, form.operation, form.typed, would=events)
+        picture = pattern_picture(arguments["pattern"]) if arguments.get("pattern") else None
+        return await self._page(request, session, form.operation, form.typed, would=events, picture=picture)
 
     async def _show_refusal(
         self, request: Request, session: ConsoleSession, form: FilledForm, refusal: AnyRefusal
@@ -183,12 +187,15 @@ class CommandForms:
         errors: Mapping[str, Sequence[str]] | None = None,
         problem: Mapping[str, Any] | None = None,
         would: Sequence[Mapping[str, str]] | None = None,
+        picture: Markup | None = None,
         status: int = 200,
     ) -> Response:
         """Return the form, as a page of its own or, to a script, as the part of one."""
         console, queries = self._console, self._console.queries_of(request, session)
         form = self._form(operation, typed, errors)
         fields, asked = await with_options(form.fields, queries), prefilled_fields(request)
+        if operation.input.model_fields.keys() >= set(STEPS):
+            asked |= dict.fromkeys(STEPS, "")
         context = {
             "operation": operation,
             "label": words_of(operation.name) if operation.target is None else verb_label(operation),
@@ -205,6 +212,7 @@ class CommandForms:
             "problem": problem,
             "is_marked": bool(errors) and all(is_placed(one, errors or {}) for one in (problem or {}).get("errors") or ()),
             "would": would,
+            "picture": picture,
             "zone": console.zone.key,
         }
         if request.header(b"x-fragment") is not None:

@@ -9,9 +9,17 @@ from baton.domain.conduct.estimates import Estimate, load_estimate
 from baton.domain.equipment.signals import SignalLimits, tightest_limits
 from baton.domain.kernel import Call, Query
 from baton.domain.procedure.touched import TouchedSignals, load_written_signals
-from baton.domain.recipe.patterns import Pattern, load_pattern_steps, point_count
+from baton.domain.recipe.expansion import ProcedureExpansionOverflowError
+from baton.domain.recipe.patterns import Pattern, UnlimitedPatternAxisError, load_pattern_steps, point_count
 from baton.domain.recipe.recipe import Steps, recipe
-from baton.domain.recipe.step_checks import check_references
+from baton.domain.recipe.step_checks import (
+    DuplicateRecipeCaptureError,
+    DuplicateRecipeOutputError,
+    InvalidRecipeStepShapeError,
+    UnboundRecipeCaptureError,
+    UnboundRecipeOutputError,
+    check_references,
+)
 from baton.domain.recipe.steps import located_steps
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads
@@ -41,7 +49,18 @@ class StepDraft(AnswerForm):
     estimate: Annotated[Estimate, Field(description="How long a conduct of the steps would take.")]
 
 
-@recipe.query(post="/draft-steps", returns=StepDraft)
+REFUSALS = [
+    UnlimitedPatternAxisError,
+    ProcedureExpansionOverflowError,
+    InvalidRecipeStepShapeError,
+    DuplicateRecipeCaptureError,
+    UnboundRecipeCaptureError,
+    DuplicateRecipeOutputError,
+    UnboundRecipeOutputError,
+]  # What a definition with the pattern would be refused with, too.
+
+
+@recipe.query(post="/draft-steps", returns=StepDraft, refuses=REFUSALS)
 class DraftSteps(Query[StepDraft]):
     """The flat list of steps that a pattern of points becomes, and what it would touch; nothing is written.
 

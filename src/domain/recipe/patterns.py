@@ -14,7 +14,7 @@ from baton.domain.recipe.step_checks import read_closing_steps, read_steps
 from baton.domain.recipe.steps import Address, DeclaredUnit, RecipeStep, Verify, wire_form
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.deployment import DeploymentPort
-from baton.domain.shared.reads import Reads, ask
+from baton.domain.shared.reads import Reads, ask, run_in_thread
 from baton.domain.shared.refusals import Conflict
 
 SETTLE = "settle"  # The built-in action that waits.
@@ -235,7 +235,7 @@ def load_pattern_steps(pattern: AnyPattern) -> Reads[PatternSteps]:
         if free := [address for address, owning in owners.items() if tightest_limits(address, owning) is None]:
             detail = f"No owner sets limits on {', '.join(free)}; set them with set_asset_signal_limits, or change the axis."
             raise UnlimitedPatternAxisError(detail, facts={"addresses": free})
-    return pattern_steps(pattern)
+    return (yield from run_in_thread(pattern_steps, pattern))
 
 
 def _setpoint(axis: PatternAxis, value: object) -> RawStep:
