@@ -160,9 +160,15 @@ class Commands:
         """Return what a command would record and answer, or refuse it as its execution would; nothing is written. A
         caller who holds the command only with approval may ask this too."""
         decided = await self.rehearse(command, caller, target_id)
+        approval_needed = False
+        try:
+            await self._authorize(command, caller)
+        except ApprovalRequiredError:
+            approval_needed = True
         texts = READ_EVENT_TEXTS in await self.authorizer.permitted_commands(caller)
         answer = None if decided.body is None else to_jsonable_python(decided.body)
-        return DryRun(would=tuple(would_record(decided.batch, command, texts=texts)), answer=answer)
+        would = tuple(would_record(decided.batch, command, texts=texts))
+        return DryRun(would=would, answer=answer, approval_needed=approval_needed)
 
     async def rehearse(self, command: Command, caller: Caller, target_id: UUID | None) -> PreparedWrite:
         """Decide a command as its execution would, on ports that reach nothing outside."""

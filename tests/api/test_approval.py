@@ -118,6 +118,7 @@ class TestFromProposalToEffect:
         rehearsed = await desk.proposer.post("/zones", {"name": "Dry"}, Prefer="handling=dry-run")
         assert rehearsed.status_code == 200
         assert [event["event_type"] for event in rehearsed.json()["would"]] == ["ZoneDefined"]
+        assert rehearsed.json()["approval_needed"] is True
 
     async def test_a_rehearsal_judges_commands_that_are_permitted_proposed_or_open_to_everybody_and_no_other(
         self, desk: ApprovalService

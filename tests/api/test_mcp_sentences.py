@@ -296,6 +296,12 @@ async def test_a_conduct_that_did_not_succeed_says_so_first(conduct_service: Con
         assert sentence_of(looked) == sentence_of(answer)
 
 
+def test_a_dry_run_says_that_a_second_person_decides() -> None:
+    would = {"would": [{"event_type": "ZoneDefined"}], "approval_needed": True}
+    said = sentences.dry_run_sentence(REGISTRY.operations["define_zone"], would)
+    assert said == "Nothing was done: define_zone would be proposed and, once a second person approves, record ZoneDefined."
+
+
 async def test_a_dry_run_says_what_would_be_recorded_and_records_nothing(api: Api) -> None:
     async with agent(api) as client:
         answer = await client.call_tool("define_zone", {"name": "Hall", "dry_run": True})

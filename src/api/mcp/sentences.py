@@ -37,6 +37,10 @@ def refusal_sentence(problem: Answer) -> str:
 def dry_run_sentence(operation: Operation, answer: Answer) -> str:
     """Return the sentence of a dry run."""
     events = ", ".join(event["event_type"] for event in answer["would"]) or "nothing"
+    if answer["approval_needed"]:
+        return one_line(
+            f"Nothing was done: {operation.name} would be proposed and, once a second person approves, record {events}."
+        )
     return one_line(f"Nothing was done: {operation.name} would be accepted and record {events}.")
 
 

@@ -24,3 +24,5 @@ class DryRun(Value):
     """The events that would be recorded."""
     answer: dict[str, Any] | None
     """What the command would answer; ids of what it would create are made up."""
+    approval_needed: bool = False
+    """Whether the caller holds the command only with approval: a second person decides, and it is proposed until then."""
