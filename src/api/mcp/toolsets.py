@@ -58,7 +58,7 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
             *("list_calibrations", "define_calibration", "append_calibration_revision"),
             *("list_capabilities", "define_capability", "list_methods", "define_method", "define_practice"),
             *("list_plans", "define_plan", "inspect_plan_binding", "list_recipes", "get_recipe", "define_recipe"),
-            *("version_recipe", "register_procedure_from_recipe", "preflight_procedure", "conduct_procedure"),
+            *("draft_steps", "version_recipe", "register_procedure_from_recipe", "preflight_procedure", "conduct_procedure"),
             *("conduct_from_procedure", "get_procedure_conduct", "resolve_procedure_step"),
             *("list_schedules", "define_schedule", "hold_schedule", "resume_schedule"),
         )

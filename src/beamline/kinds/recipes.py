@@ -26,7 +26,6 @@ from baton.beamline.kinds.kind import (
     shown_change,
     without_none,
 )
-from baton.domain.recipe.patterns import pattern_steps
 from baton.domain.recipe.steps import wire_form
 from baton.domain.shared.schema import changed_units
 
@@ -196,10 +195,11 @@ class RecipeSection(Section[RecipeEntry]):
 
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> RecipeEntry:
         recorded = self.read_entry(view, names)
-        if recorded.pattern is None:
+        pattern, closing_steps = recorded.pattern, recorded.closing_steps or ()
+        if pattern is None:
             return recorded
-        own = len(recorded.closing_steps or ()) - len(pattern_steps(recorded.pattern).closing_steps)
-        return recorded.model_copy(update={"steps": None, "closing_steps": (recorded.closing_steps or ())[:own]})
+        own = len(closing_steps) - pattern.returns * len(pattern.axes)
+        return recorded.model_copy(update={"steps": None, "closing_steps": closing_steps[:own]})
 
     def content(self, old: RecipeEntry, new: RecipeEntry) -> dict[str, Any]:
         """Return the whole content that the file asks for; what it leaves out stays, but for steps beside a pattern."""
