@@ -92,7 +92,7 @@ async def test_open_paths_ask_for_nothing(guarded_service: GuardedService, path:
 
 
 @pytest.mark.parametrize(
-    "path", ["/health/", "/healthz", "/docs/x", "/openapi.json/x", "/console/nothing", "/nothing", "//health"]
+    "path", ["/health/", "/healthz", "/docs/x", "/openapi.json/x", "/consoles", "/nothing", "//health"]
 )
 async def test_what_only_looks_open_is_not(guarded_service: GuardedService, path: str) -> None:
     response = await guarded_service.api.client.send(httpx.Request("GET", guarded_service.api.base_url + path))
