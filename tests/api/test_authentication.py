@@ -91,9 +91,7 @@ async def test_open_paths_ask_for_nothing(guarded_service: GuardedService, path:
     assert (await guarded_service.get(path, "Bearer rubbish")).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "path", ["/health/", "/healthz", "/docs/x", "/openapi.json/x", "/consoles", "/nothing", "//health"]
-)
+@pytest.mark.parametrize("path", ["/health/", "/healthz", "/docs/x", "/openapi.json/x", "/consoles", "/nothing", "//health"])
 async def test_what_only_looks_open_is_not(guarded_service: GuardedService, path: str) -> None:
     response = await guarded_service.api.client.send(httpx.Request("GET", guarded_service.api.base_url + path))
     assert_challenged(response, guarded_service.api.base_url)
