@@ -87,6 +87,11 @@ class UnownedSignals(StrEnum):
     ALLOW = "allow"
 
 
+class LapsedCalibrations(StrEnum):
+    WARN = "warn"
+    REFUSE = "refuse"
+
+
 class SealSignatures(StrEnum):
     REQUIRED = "required"
     OPTIONAL = "optional"
@@ -160,6 +165,8 @@ class Settings(BaseSettings):
     unowned_signals: UnownedSignals | None = None
     """Whether a conduct may write to signals that no asset owns, `refuse` or `allow`; unset, it is refused in the production
     tier and allowed elsewhere."""
+    lapsed_calibrations: LapsedCalibrations = LapsedCalibrations.WARN
+    """Whether a run that pins a lapsed calibration revision only warns in its preflight, `warn`, or is refused, `refuse`."""
     witnessed_runs_claim: bool | None = None
     """Whether a live run elsewhere keeps conducts from the assets of its devices while its witness gives word; unset, it
     does in the production tier."""

@@ -51,6 +51,7 @@ class Deployment:
     policies_enforced: bool
     action_signals: Mapping[str, ActionSignals]  # What each action declares to touch; one that is not here declares nothing.
     unowned_signals_allowed: bool  # Whether a conduct may write to signals that no asset owns.
+    lapsed_calibrations_refused: bool  # Whether a run that pins a lapsed calibration revision may not start.
     monitored_enclosures: frozenset[str]  # The enclosures that the monitor watches, by the keys of their names.
     monitored_supplies: frozenset[str]  # The supplies that the monitor watches, by the keys of their addresses.
     seal_signatures_required: bool  # Whether a seal takes a pointer or a new online key only with its signature.

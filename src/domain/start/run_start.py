@@ -7,13 +7,13 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from baton.domain.calibration.calibration import CalibrationRevisionNotFoundError, require_revisions
+from baton.domain.calibration.calibration import Calibration, CalibrationRevisionNotFoundError, Revision, load_revisions
 from baton.domain.campaign.campaign import OPEN, Campaign, CampaignRunAdded
 from baton.domain.caution.caution import AcknowledgedCaution, CautionTarget, CautionTargetKind, banner, cautions_in_scope
 from baton.domain.decision.decision import Decision
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, asset_scope
-from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, Outcome, Query, Value
+from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, Outcome, Query, Value, instant
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.expansion import binding_units
 from baton.domain.recipe.lifecycle import DEPRECATED
@@ -40,7 +40,7 @@ from baton.domain.run.run import (
     run,
 )
 from baton.domain.shared.answer_form import AnswerForm
-from baton.domain.shared.gates import CommandVerdict, Gate, GateReport, GateVerdict, pass_gates
+from baton.domain.shared.gates import CommandVerdict, Gate, GateReport, GateVerdict, GateWindow, pass_gates
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.reads import Reads, find_all, require_all, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
@@ -86,6 +86,10 @@ class RunRequiredRolesUnboundError(Conflict, context="run", reason="roles_unboun
     """A role that must be played has no asset bound to it."""
 
 
+class RunCalibrationLapsedError(Conflict, context="run", reason="calibration_lapsed"):
+    """A pinned calibration revision has lapsed, and this deployment starts no run with one."""
+
+
 class RunCannotJoinCampaignError(Conflict, context="run", reason="campaign_over"):
     """The campaign is over and takes no more runs."""
 
@@ -115,6 +119,12 @@ class RunStart(Preconditions):
     subject: Subject | None
     campaign: Campaign | None
     acknowledged_cautions: tuple[AcknowledgedCaution, ...]  # Those that starting the run acknowledges; they never refuse it.
+    pinned: tuple[tuple[Calibration, Revision], ...]  # The pinned revisions by id, each with its calibration.
+
+    @property
+    def lapsed_calibrations(self) -> list[tuple[Calibration, Revision]]:
+        """The pinned revisions that are not valid any more."""
+        return [(one, pin) for one, pin in self.pinned if pin.valid_until is not None and pin.valid_until <= self.now]
 
 
 def effective_parameters(start: RunStart) -> Parameters:
@@ -130,14 +140,14 @@ def load_start(request: RunRequest, call: Call) -> Reads[RunStart]:
     plan, method = yield from load_plan(request.plan_id)
     scope = yield from asset_scope(plan.asset_ids)
     subject = yield from require_if_given(Subject, request.subject_id)
-    yield from require_revisions(request.pinned_calibration_ids)
+    pinned = yield from load_revisions(request.pinned_calibration_ids)
     campaign = yield from require_if_given(Campaign, request.campaign_id)
     yield from require_if_given(Decision, request.decided_by_decision_id)
     facts = yield from run_preconditions(call, call.new_id, request.subject_id, method, scope, resuming=False)
     targets = frozenset({CautionTarget(kind=CautionTargetKind.PLAN, id=plan.id)})
     cautions = yield from cautions_in_scope(scope.bound_ids, scope.ancestor_ids, targets)
     acknowledged = banner(cautions, scope.bound_ids, scope.ancestor_ids, targets, call.now)
-    found: dict[str, Any] = {"plan": plan, "method": method, "subject": subject, "campaign": campaign}
+    found: dict[str, Any] = {"plan": plan, "method": method, "subject": subject, "campaign": campaign, "pinned": pinned}
     return RunStart(**vars(facts), **found, request=request, acknowledged_cautions=acknowledged)
 
 
@@ -202,6 +212,31 @@ def pins_bounded(start: RunStart) -> None:
         raise InvalidPinnedCalibrationsError(detail, facts={"count": count})
 
 
+def calibrations_valid(start: RunStart) -> None:
+    """No pinned calibration revision has lapsed, where the deployment refuses such runs."""
+    if start.deployment.lapsed_calibrations_refused and (lapsed := start.lapsed_calibrations):
+        detail = f"{lapse_sentence(lapsed)} Pin later revisions, or append one with append_calibration_revision."
+        raise RunCalibrationLapsedError(detail, facts={"revision_ids": [str(pin.revision_id) for _, pin in lapsed]})
+
+
+def lapse_sentence(lapsed: Collection[tuple[Calibration, Revision]]) -> str:
+    """Return which pinned revisions have lapsed, and when."""
+    named = (f"the {one.quantity} of {one.target_id} at {instant(ends)}" for one, pin in lapsed if (ends := pin.valid_until))
+    return f"Pinned calibrations have lapsed: {', '.join(named)}."
+
+
+def calibrations_window(start: RunStart) -> GateWindow:
+    """Return when the first pinned revision lapses of those that are valid."""
+    ends = (pin.valid_until for _, pin in start.pinned if pin.valid_until is not None and pin.valid_until > start.now)
+    return GateWindow(until=None if start.lapsed_calibrations else min(ends, default=None))
+
+
+def calibrations_remark(start: RunStart) -> str | None:
+    """Return what the gate lets pass."""
+    lapsed = start.lapsed_calibrations
+    return f"{lapse_sentence(lapsed)} This deployment allows that." if lapsed else None
+
+
 def refs_bounded(start: RunStart) -> None:
     """Every external reference has a scheme and a value within bounds."""
     trimmed_refs(start.request.external_refs, InvalidRunExternalRefError)
@@ -219,6 +254,10 @@ GATES: tuple[Gate[RunStart], ...] = (
     Gate(campaign_open, lambda start: (start.campaign.id,) if start.campaign else ()),
     Gate(name_given),
     Gate(pins_bounded, lambda start: start.request.pinned_calibration_ids),
+    Gate(
+        *(calibrations_valid, lambda start: start.request.pinned_calibration_ids),
+        *(calibrations_window, calibrations_remark),
+    ),
     Gate(refs_bounded),
 )  # The gates of a start in order, after everything it refers to was found.
 NAMED = (Plan, Practice, Method, Asset, Subject, Campaign, Decision)

@@ -134,6 +134,28 @@ def test_faulted_assets_do_not_block() -> None:
     line.start()
 
 
+def test_a_lapsed_revision_warns_where_the_deployment_refuses_none() -> None:
+    line = beamline("calibrations_valid")
+    line.world.ports["deployment"].lapsed_calibrations_refused = False
+    verdict = next(one for one in line.preflight().gates if one.gate == "calibrations_valid")
+    assert (verdict.passed, verdict.until) == (True, None)
+    assert verdict.detail is not None
+    assert "rotation_center" in verdict.detail
+    line.start()
+
+
+def test_a_pinned_revision_counts_until_the_second_of_its_end() -> None:
+    line = beamline("calibrations_valid")
+    ends = line.world.now
+    line.world.now = ends - timedelta(seconds=2)
+    verdict = next(one for one in line.preflight().gates if one.gate == "calibrations_valid")
+    assert (verdict.passed, verdict.until, verdict.detail) == (True, ends, None)
+    line.start()
+    line.world.now = ends
+    with expect_refusal("RunCalibrationLapsedError", "calibration_lapsed"):
+        line.start()
+
+
 def test_as_many_pins_are_kept_as_there_may_be() -> None:
     line = beamline()
     calibration_id = rotation_center(line.world)

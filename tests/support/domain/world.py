@@ -46,6 +46,7 @@ LENIENT = {
     "clearance_four_eyes": False,
     "policies_enforced": False,
     "unowned_signals_allowed": True,
+    "lapsed_calibrations_refused": False,
     "witnessed_runs_claim": True,
     "action_signals": {},
     "unit_policy": UnitPolicy.CONVERT,
