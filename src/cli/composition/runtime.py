@@ -138,6 +138,7 @@ class RuntimeDeployment:
             action_signals=runtime.action_signals,
             plan_executors=settings.plan_executors,
             unowned_signals_allowed=settings.unowned_signals_allowed,
+            planned_outages=settings.planned_outages,
             lapsed_calibrations_refused=settings.lapsed_calibrations is LapsedCalibrations.REFUSE,
             monitored_enclosures=self._enclosures,
             monitored_supplies=self._supplies,

@@ -107,6 +107,10 @@ class Revision:
     publications: tuple[Publication, ...] = ()
     """The times it was sent to peers."""
 
+    def is_valid(self, at: datetime) -> bool:
+        """Return whether it has not lapsed at this moment."""
+        return self.valid_until is None or self.valid_until > at
+
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(State):

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from baton.domain.shared.action_signals import ActionSignals
 from baton.domain.shared.identifiers import ExternalIdScheme
+from baton.domain.shared.outages import PlannedOutage
 from baton.domain.shared.units import UnitPolicy
 
 
@@ -60,6 +61,7 @@ class Deployment:
     own_ids_at_peers: Mapping[str, UUID]  # The id that this facility has at each peer, by their codes.
     peer_accounts: Mapping[UUID, str]  # The accounts of peers here, and the codes of their facilities.
     unit_policy: UnitPolicy  # What becomes of a value whose declared unit is not that of its signal.
+    planned_outages: tuple[PlannedOutage, ...]  # When supplies are announced to be gone.
     witnessed_runs_claim: bool  # Whether live runs elsewhere keep conducts from the assets of their devices.
     plan_executors: tuple[Any, ...]  # Those of Bluesky plans, as `DeclaredPlanExecutor` of the steps.
     control_routes: tuple[DeclaredRoute, ...]  # What serves each signal; where writes are disabled, all are read-only.

@@ -13,9 +13,10 @@ from baton.domain.equipment.asset_parts import RemoveAssetFamily, RemoveAssetPor
 from baton.domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
 from baton.domain.recipe.plan import DeprecatePlan, UpdatePlanDefaultParameters
 from baton.domain.run.run import Run
-from baton.domain.start.run_start import Preflight, PreflightRun, StartRun
+from baton.domain.start.run_start import StartRun
 from baton.domain.subject.subject import MountSubject, RegisterSubject
 from baton.domain.supply.supply import MarkSupplyAvailable, MarkSupplyUnavailable, RegisterSupply
+from baton.domain.views.run_preflight import Preflight, PreflightRun
 from tests.support.domain.assets import LUMEN, enclosure, facility_world
 from tests.support.domain.calibrations import append_revision, rotation_center
 from tests.support.domain.clearances import binding, clearance_in_status, template

@@ -47,6 +47,7 @@ LENIENT = {
     "policies_enforced": False,
     "unowned_signals_allowed": True,
     "lapsed_calibrations_refused": False,
+    "planned_outages": (),
     "witnessed_runs_claim": True,
     "action_signals": {},
     "unit_policy": UnitPolicy.CONVERT,
