@@ -18,6 +18,7 @@ from baton.application.identity import IdentityProvider, is_absolute_url
 from baton.application.plan_settings import PlanExecutorSettings, shown_executor
 from baton.domain.safety.clearance_template import SEEDED_TITLES
 from baton.domain.shared.citation import LandingKind, PublicPages
+from baton.domain.shared.outages import PlannedOutage
 from baton.domain.shared.units import UnitPolicy
 from baton.domain.steering.steering import DecideSubstrate
 
@@ -85,6 +86,11 @@ class FederationPeer(BaseModel):
 class UnownedSignals(StrEnum):
     REFUSE = "refuse"
     ALLOW = "allow"
+
+
+class LapsedCalibrations(StrEnum):
+    WARN = "warn"
+    REFUSE = "refuse"
 
 
 class SealSignatures(StrEnum):
@@ -162,6 +168,10 @@ class Settings(BaseSettings):
     tier and allowed elsewhere."""
     strict_limits: bool = False
     """Whether a pattern is refused with an axis on which no owner sets limits."""
+    lapsed_calibrations: LapsedCalibrations = LapsedCalibrations.WARN
+    """Whether a run that pins a lapsed calibration revision only warns in its preflight, `warn`, or is refused, `refuse`."""
+    planned_outages: tuple[PlannedOutage, ...] = ()
+    """Announced outages of supplies, as a JSON list of `kind`, `starts_at` and `ends_at`: what is expected, and no gate."""
     witnessed_runs_claim: bool | None = None
     """Whether a live run elsewhere keeps conducts from the assets of its devices while its witness gives word; unset, it
     does in the production tier."""

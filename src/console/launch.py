@@ -21,8 +21,9 @@ from baton.domain.kernel import NeededPermissions
 from baton.domain.shared.json_schema import Schema
 from baton.domain.shared.refusals import Refusal
 from baton.domain.start.registration import RegisterProcedureFromRecipe
-from baton.domain.start.run_start import PreflightRun, StartRun
+from baton.domain.start.run_start import StartRun
 from baton.domain.target.start_launch import StartLaunch, kind_of
+from baton.domain.views.run_preflight import PreflightRun
 
 T = TypeVar("T")
 IDEMPOTENCY_KEY = "Idempotency-Key"

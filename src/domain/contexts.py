@@ -32,8 +32,8 @@ CONTEXTS = {
         *("recipe.plan_inspection", "recipe.recipe", "conduct.step_drafts"),
     ),
     "run": (
-        *("run.run", "run.run_views", "start.run_start", "conduct.run_conduct", "run.logbooks", "start.run_witness"),
-        *("run.witnessing", "views.beamline_now", "views.waiting", "views.hold_everything"),
+        *("run.run", "run.run_views", "start.run_start", "views.run_preflight", "conduct.run_conduct", "run.logbooks"),
+        *("start.run_witness", "run.witnessing", "views.beamline_now", "views.waiting", "views.hold_everything"),
     ),
     "operation": (
         *("procedure.procedure", "conduct.procedure_views", "start.registration", "start.procedure_start"),

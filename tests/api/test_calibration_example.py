@@ -24,6 +24,7 @@ async def test_a_rotation_center_is_refined_and_its_old_value_superseded(api: Ap
             "value": {"center": 1024.5, "uncertainty": 0.3},
             "status": "Provisional",
             "source": {"kind": "Measured", "procedure_id": alignment},
+            "valid_until": "2126-10-08T18:00:00Z",
         },
     )
     better = await api.post(
@@ -40,6 +41,7 @@ async def test_a_rotation_center_is_refined_and_its_old_value_superseded(api: Ap
     shown = (await api.get(f"/calibrations/{c1}")).json()
     assert [revision["revision_id"] for revision in shown["revisions"]] == [r1, r2]
     assert [revision["superseded_by_revision_id"] for revision in shown["revisions"]] == [r2, None]
+    assert [revision["valid_until"] for revision in shown["revisions"]] == ["2126-10-08T18:00:00Z", None]
     assert shown["revisions"][1]["source"] == {"kind": "Computed", "dataset_id": raw}
     assert shown["last_revised_at"] == shown["revisions"][1]["established_at"]
     risk = await api.get(f"/calibrations/{c1}/at-risk-results")

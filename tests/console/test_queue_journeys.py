@@ -97,7 +97,7 @@ async def test_what_cannot_start_is_added_from_the_start_form_and_waits_for_its_
     await page.get_by_label("Name").fill("Bar 7, load step 1")
     await page.get_by_label("Exposure").fill("35 ms")
     await page.locator("#field-phase-0").select_option(label="Scan")
-    await expect(page.locator("#may-start").get_by_text("1 of 19 closed")).to_be_visible()
+    await expect(page.locator("#may-start").get_by_text("1 of 20 closed")).to_be_visible()
     await expect(page.get_by_role("button", name="Start", exact=True)).to_be_disabled()
     await page.get_by_role("button", name="Add to the queue").click()
     await page.wait_for_url(re.compile(f"/console/queues/{queue_id}"))

@@ -133,14 +133,14 @@ async def test_a_closed_gate_has_its_sentence_and_a_link_to_what_opens_it(api: A
     assert judged.status_code == 200
     assert "<!doctype" not in judged.text
     found = PageSource.of(judged.text)
-    assert text_of(found, "may-start-title") == "May it start? ✗ 1 of 19 closed"
+    assert text_of(found, "may-start-title") == "May it start? ✗ 1 of 20 closed"
     (gate,) = (one for one in found.all("li") if "Enclosure permitted" in one.text)
     assert "is NotPermitted" in gate.text
     assert f"/console/enclosures/{hall.line.enclosure_id}" in links_of(found).values()
     assert "disabled" in start_button(found).attributes
     await hall.line.observe("Permitted")
     open_again = PageSource.of((await send(api, f"{hall.path}/check", hall.form(page), X_Fragment="1")).text)
-    assert text_of(open_again, "may-start-title") == "May it start? ✓ all 19 open"
+    assert text_of(open_again, "may-start-title") == "May it start? ✓ all 20 open"
     assert "disabled" not in start_button(open_again).attributes
 
 

@@ -30,7 +30,7 @@ from baton.application.reactions import Dispatcher, ReactionReader
 from baton.application.schedules.schedule_reconciliation import ScheduleReconciler
 from baton.application.seeds import Seeds
 from baton.application.service import Service
-from baton.application.settings import Settings, TraceExporter
+from baton.application.settings import LapsedCalibrations, Settings, TraceExporter
 from baton.application.telemetry import ProcessReport
 from baton.domain.access.actor import Actor, ActorKind, SubjectBinding
 from baton.domain.enclosure.enclosure import RegisterEnclosure, enclosure_key
@@ -139,6 +139,8 @@ class RuntimeDeployment:
             plan_executors=settings.plan_executors,
             unowned_signals_allowed=settings.unowned_signals_allowed,
             strict_limits=settings.strict_limits,
+            planned_outages=settings.planned_outages,
+            lapsed_calibrations_refused=settings.lapsed_calibrations is LapsedCalibrations.REFUSE,
             monitored_enclosures=self._enclosures,
             monitored_supplies=self._supplies,
             seal_signatures_required=settings.seal_signatures_required,

@@ -42,7 +42,7 @@ from baton.domain.recipe.method import GetMethod
 from baton.domain.recipe.plan import GetPlan, ListPlans
 from baton.domain.recipe.recipe import GetRecipe, ListRecipes
 from baton.domain.run.run import ListRuns
-from baton.domain.start.run_start import PreflightRun
+from baton.domain.views.run_preflight import PreflightRun
 
 LISTED, MOST_RECIPES = 25, 100
 MOST_PAGES = 4  # of a list that are read for something that may still be used

@@ -12,12 +12,25 @@ from pydantic import Field
 
 from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity
 from baton.domain.decision.decision import Decision
-from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, State, Value, copy_with, omittable
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Creation,
+    Event,
+    JudgedVerb,
+    Outcome,
+    State,
+    Value,
+    copy_with,
+    instant,
+    omittable,
+)
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, members_by_key, require_if_given
+from baton.domain.shared.reads import Reads, find_all, members_by_key, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, Remark, Text
+from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Answer, Claim, Enlist
 
 REVISIONS = "calibration-revision"  # Look-up kind: the calibration that a revision belongs to.
@@ -87,10 +100,16 @@ class Revision:
     established_by: UUID
     decided_by_decision_id: UUID | None
     supersedes_revision_id: UUID | None
+    valid_until: datetime | None = None
+    """When the value lapses; null where no end is known."""
     superseded_by_revision_id: UUID | None = None  # The latest revision that names this one.
     content_hash: str
     publications: tuple[Publication, ...] = ()
     """The times it was sent to peers."""
+
+    def is_valid(self, at: datetime) -> bool:
+        """Return whether it has not lapsed at this moment."""
+        return self.valid_until is None or self.valid_until > at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +168,7 @@ class CalibrationDefined(Event, of=calibration):
     defined_by: UUID
 
 
-class CalibrationRevisionAppended(Event, of=calibration):
+class CalibrationRevisionAppended(Event, of=calibration, version=2, upcasters={1: dict}):
     """A value was added, and is the latest from then on."""
 
     revision_id: UUID
@@ -161,6 +180,7 @@ class CalibrationRevisionAppended(Event, of=calibration):
     decided_by_decision_id: UUID | None
     supersedes_revision_id: UUID | None
     content_hash: str
+    valid_until: datetime | None = None
 
 
 class CalibrationRevisionPublished(Event, of=calibration):
@@ -221,6 +241,10 @@ class InvalidSupersedesRevisionError(Invalid, context="calibration"):
     """A revision can supersede only an earlier one of the same calibration."""
 
 
+class InvalidCalibrationValidityError(Invalid, context="calibration", reason="past"):
+    """A value lapses after it was established, if at all."""
+
+
 class CalibrationIdentityAlreadyExistsError(Conflict, context="calibration"):
     """The target has a calibration of this quantity at this operating point already."""
 
@@ -245,6 +269,14 @@ def require_revisions(ids: Collection[UUID]) -> Reads[dict[UUID, UUID]]:
         detail = f"There is no calibration revision {missing[0]}; read the calibration for the ones it has."
         raise CalibrationRevisionNotFoundError(detail, facts={"missing_ids": missing})
     return {UUID(key): calibrations[0] for key, calibrations in found.items()}
+
+
+def load_revisions(ids: Collection[UUID]) -> Reads[tuple[tuple[Calibration, Revision], ...]]:
+    """Return these revisions by id, each with its calibration, or refuse with 404 and all that are missing."""
+    homes = yield from require_revisions(ids)
+    calibrations = yield from find_all(Calibration, sorted(set(homes.values())))
+    found = ((calibrations[homes[id]], id) for id in sorted(homes))
+    return tuple((one, required_revision(one, id)) for one, id in found)
 
 
 @calibration.creation()
@@ -321,6 +353,8 @@ class AppendCalibrationRevision(JudgedVerb[Calibration, Decision | None]):
     source: GivenSource
     decided_by_decision_id: UUID | None = None
     supersedes_revision_id: UUID | None = None
+    valid_until: Instant | None = None
+    """When the value lapses; leave it out where no end is known."""
 
     def gather(self, calibration: Calibration, call: Call) -> Reads[Decision | None]:
         return (yield from require_if_given(Decision, self.decided_by_decision_id))
@@ -332,6 +366,9 @@ class AppendCalibrationRevision(JudgedVerb[Calibration, Decision | None]):
             detail = "This calibration has no such revision to supersede; name one of its own, or none."
             facts = {"supersedes_revision_id": self.supersedes_revision_id}
             raise InvalidSupersedesRevisionError(detail, reason="not_of_this_calibration", facts=facts)
+        if self.valid_until is not None and self.valid_until <= call.now:
+            detail = "The value would have lapsed already; give a later valid_until, or leave it out."
+            raise InvalidCalibrationValidityError(detail, facts={"valid_until": instant(self.valid_until)})
         hashed = {
             "value": self.value,
             "status": self.status,

@@ -239,13 +239,18 @@ def running_end(item: QueueItem, now: datetime) -> Reads[datetime | None]:
 
 def running_estimate(item: QueueItem, now: datetime) -> Reads[Estimate | None]:
     """Return how long the rest of the running item takes, or None where that is not known."""
-    if item.procedure_id is not None:
-        procedure = yield from find(Procedure, item.procedure_id)
-        progress = yield from record_of(ConductProgress, procedure_id=item.procedure_id)
+    return (yield from live_estimate(item.procedure_id, item.run_id, now))
+
+
+def live_estimate(procedure_id: UUID | None, run_id: UUID | None, now: datetime) -> Reads[Estimate | None]:
+    """Return how long the rest of a live procedure or, without one, of a live run takes, or None where that is not known."""
+    if procedure_id is not None:
+        procedure = yield from find(Procedure, procedure_id)
+        progress = yield from record_of(ConductProgress, procedure_id=procedure_id)
         if procedure is None or progress is None:
             return None
         return (yield from conduct_estimate(procedure, progress, now))
-    run = yield from find(Run, item.run_id)
+    run = yield from find(Run, run_id)
     if run is None or run.live_conduct_id is None:
         return None
     opening = yield from load_opening(run, run.live_conduct_id)

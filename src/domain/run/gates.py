@@ -20,9 +20,15 @@ from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.practice import Practice
 from baton.domain.safety.clearance import Clearance
-from baton.domain.safety.coverage import NeededClearance, clearance_finding, covering_clearances, find_needed_clearance
+from baton.domain.safety.coverage import (
+    NeededClearance,
+    clearance_finding,
+    clearance_window,
+    covering_clearances,
+    find_needed_clearance,
+)
 from baton.domain.shared.deployment import Deployment, DeploymentPort
-from baton.domain.shared.gates import Gate, GateFinding
+from baton.domain.shared.gates import Gate, GateFinding, GateWindow
 from baton.domain.shared.reads import Reads, ask, require
 from baton.domain.shared.refusals import Conflict
 from baton.domain.supply.coverage import SupplyContacts, contacts_of, is_monitored, supplies_in_scope, supply_finding
@@ -210,7 +216,11 @@ def clearance_ids(facts: Preconditions) -> Iterable[UUID]:
     return (clearance.id for clearance in facts.clearances)
 
 
-CLEARANCE_GATES = (Gate(clearance_present, clearance_ids), Gate(clearance_active, clearance_ids))
+def clearance_times(facts: Preconditions) -> GateWindow:
+    return clearance_window(facts.clearances, facts.now)
+
+
+CLEARANCE_GATES = tuple(Gate(rule, clearance_ids, clearance_times) for rule in (clearance_present, clearance_active))
 SUPPLY_GATES = (Gate(supply_present, supply_ids), Gate(supply_available, supply_ids))
 ENCLOSURE_GATE = Gate(enclosure_permitted, lambda facts: facts.scope.enclosure_ids)
 ASSET_GATE = Gate(assets_in_service, lambda facts: facts.asset_ids)

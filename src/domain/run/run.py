@@ -129,7 +129,7 @@ class RunStarted(Event, of=run, version=2, upcasters={1: dict}):
     launch_id: UUID | None = None
 
 
-class RunWitnessed(Event, of=run):
+class RunWitnessed(Event, of=run, version=2, upcasters={1: dict}):
     """A run that happens elsewhere is recorded, with the verdicts of the gates, which none of them could enforce."""
 
     name: FreeText

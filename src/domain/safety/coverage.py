@@ -11,7 +11,7 @@ from baton.domain.next_steps import steps_from_nothing, steps_to_state
 from baton.domain.safety.clearance import ACTIVE, CURRENT, DEFINED, ENDED, Clearance, RegisterClearance, binding_keys
 from baton.domain.safety.clearance_template import TEMPLATE_CODE, ClearanceTemplate, ClearanceTemplateStatus
 from baton.domain.safety.hazards import RecordBinding
-from baton.domain.shared.gates import GateFinding
+from baton.domain.shared.gates import NO_WINDOW, GateFinding, GateWindow
 from baton.domain.shared.reads import Reads, all_holders_of, find_all, members_of
 from baton.domain.shared.refusals import NextCall
 
@@ -64,6 +64,20 @@ def is_in_force(clearance: Clearance, now: datetime) -> bool:
 def has_begun(clearance: Clearance, now: datetime) -> bool:
     """Return whether the validity window has opened."""
     return clearance.valid_from is None or clearance.valid_from <= now
+
+
+def clearance_window(clearances: Collection[Clearance], now: datetime) -> GateWindow:
+    """Return until when clearances are in force without a gap or, where none is, when the first comes into force."""
+    if not any(is_in_force(one, now) for one in clearances):
+        ahead = (one.valid_from for one in clearances if one.status is ACTIVE and one.valid_from and one.valid_from > now)
+        return GateWindow(opens_at=min(ahead, default=None))
+    end = now
+    while ends := [one.valid_until for one in clearances if is_in_force(one, end)]:
+        known = [one for one in ends if one is not None]
+        if len(known) < len(ends):
+            return NO_WINDOW
+        end = max(known)
+    return GateWindow(until=end)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from baton.domain.shared.action_signals import ActionSignals
 from baton.domain.shared.identifiers import ExternalIdScheme
+from baton.domain.shared.outages import PlannedOutage
 from baton.domain.shared.units import UnitPolicy
 
 
@@ -52,6 +53,7 @@ class Deployment:
     action_signals: Mapping[str, ActionSignals]  # What each action declares to touch; one that is not here declares nothing.
     unowned_signals_allowed: bool  # Whether a conduct may write to signals that no asset owns.
     strict_limits: bool  # Whether every axis of a pattern needs limits.
+    lapsed_calibrations_refused: bool  # Whether a run that pins a lapsed calibration revision may not start.
     monitored_enclosures: frozenset[str]  # The enclosures that the monitor watches, by the keys of their names.
     monitored_supplies: frozenset[str]  # The supplies that the monitor watches, by the keys of their addresses.
     seal_signatures_required: bool  # Whether a seal takes a pointer or a new online key only with its signature.
@@ -60,6 +62,7 @@ class Deployment:
     own_ids_at_peers: Mapping[str, UUID]  # The id that this facility has at each peer, by their codes.
     peer_accounts: Mapping[UUID, str]  # The accounts of peers here, and the codes of their facilities.
     unit_policy: UnitPolicy  # What becomes of a value whose declared unit is not that of its signal.
+    planned_outages: tuple[PlannedOutage, ...]  # When supplies are announced to be gone.
     witnessed_runs_claim: bool  # Whether live runs elsewhere keep conducts from the assets of their devices.
     plan_executors: tuple[Any, ...]  # Those of Bluesky plans, as `DeclaredPlanExecutor` of the steps.
     control_routes: tuple[DeclaredRoute, ...]  # What serves each signal; where writes are disabled, all are read-only.

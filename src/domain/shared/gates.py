@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from datetime import datetime
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from baton.domain.shared.answer_form import AnswerForm
@@ -40,12 +42,24 @@ class GateFinding:
         return refusal
 
 
+class GateWindow(NamedTuple):
+    """When a gate that is closed opens, and when one that is open closes, as far as the record says."""
+
+    opens_at: datetime | None = None
+    until: datetime | None = None
+
+
+NO_WINDOW = GateWindow()
+
+
 @dataclass(frozen=True)
 class Gate(Generic[F]):
     """A rule that raises a refusal or returns, and the ids of what it asks about."""
 
     rule: Callable[[F], None]
     subjects: Callable[[F], Iterable[UUID]] = lambda _: ()
+    window: Callable[[F], GateWindow] = lambda _: NO_WINDOW
+    remark: Callable[[F], str | None] = lambda _: None  # What it lets pass.
 
     @property
     def name(self) -> str:
@@ -68,6 +82,10 @@ class GateVerdict(AnswerForm):
     reason: str | None = None
     """The machine-readable cause of the refusal."""
     detail: str | None = None
+    opens_at: datetime | None = None
+    """When what keeps the gate closed ends, by the record; null where nothing says so."""
+    until: datetime | None = None
+    """When what keeps the gate open lapses, by the record; null where nothing says so."""
     facts: dict[str, Any] | None = None
     subjects: tuple[UUID, ...]
     asked_by: tuple[str, ...]
@@ -98,6 +116,7 @@ class GateReport:
         refusal: Refusal | None,
         subjects: Iterable[UUID] = (),
         remark: str | None = None,
+        window: GateWindow = NO_WINDOW,
     ) -> None:
         """Add a verdict, unless no command must pass the gate; the remark says what it lets pass."""
         if not commands:
@@ -107,6 +126,7 @@ class GateReport:
             self.refusals.append(refusal)
             cause = {name: getattr(refusal, name) for name in ("code", "reason", "detail", "facts")}
         about = tuple(sorted(subjects))
+        cause |= window._asdict()
         self.verdicts.append(GateVerdict(gate=gate, passed=refusal is None, subjects=about, asked_by=commands, **cause))
 
     def ask(
@@ -116,6 +136,7 @@ class GateReport:
         judge: Callable[[], None],
         subjects: Iterable[UUID] = (),
         remark: str | None = None,
+        window: GateWindow = NO_WINDOW,
     ) -> None:
         """Ask a gate by the rule that raises a refusal or returns; the remark is noted where it lets pass."""
         refused = None
@@ -123,12 +144,13 @@ class GateReport:
             judge()
         except Refusal as refusal:
             refused = refusal
-        self.note(gate, commands, refused, subjects, remark)
+        self.note(gate, commands, refused, subjects, remark, window)
 
     def ask_all(self, gates: Sequence[Gate[T]], commands: Commands, facts: T) -> None:
         """Ask all of these gates about the same facts."""
         for gate in gates:
-            self.ask(gate.name, commands, lambda gate=gate: gate.rule(facts), gate.subjects(facts))  # type: ignore[misc]
+            said = (gate.subjects(facts), gate.remark(facts), gate.window(facts))
+            self.ask(gate.name, commands, partial(gate.rule, facts), *said)
 
     def ask_reads(self, gate: str, commands: Commands, reads: Reads[T], subjects: Iterable[UUID] = ()) -> Reads[T | None]:
         """Ask a gate by loading what it needs; return that, or None where loading is refused."""

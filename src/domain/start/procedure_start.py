@@ -14,7 +14,15 @@ from baton.domain.equipment.asset_tree import asset_scope
 from baton.domain.kernel import Call, Command, JudgedVerb, Outcome
 from baton.domain.procedure import procedure as procedures
 from baton.domain.procedure.procedure import HELD, MODES, ConductMode, Procedure, procedure
-from baton.domain.run.gates import Preconditions, clearance_ids, load_plan, load_preconditions, supply_ids, with_clearances
+from baton.domain.run.gates import (
+    Preconditions,
+    clearance_ids,
+    clearance_times,
+    load_plan,
+    load_preconditions,
+    supply_ids,
+    with_clearances,
+)
 from baton.domain.run.run import Run, RunStatus
 from baton.domain.shared.gates import NOT_CONFIRMED, Gate, GateReport, pass_gates
 from baton.domain.shared.reads import Reads, events_of, missing_grants, require_all, require_if_given
@@ -162,7 +170,7 @@ GATES = (
     Gate(assets_ready, lambda facts: facts.asset_ids),
     Gate(supplies_available, supply_ids),
     Gate(enclosures_permitted, lambda facts: facts.scope.enclosure_ids),
-    Gate(clearance_in_force, clearance_ids),
+    Gate(clearance_in_force, clearance_ids, clearance_times),
 )  # The gates that a procedure passes, in order, to start and to resume.
 
 GATE_REFUSALS: tuple[type[Refusal], ...] = (

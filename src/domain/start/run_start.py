@@ -7,22 +7,25 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from baton.domain.calibration.calibration import CalibrationRevisionNotFoundError, require_revisions
+from baton.domain.calibration.calibration import Calibration, CalibrationRevisionNotFoundError, Revision, load_revisions
 from baton.domain.campaign.campaign import OPEN, Campaign, CampaignRunAdded
-from baton.domain.caution.caution import AcknowledgedCaution, CautionTarget, CautionTargetKind, banner, cautions_in_scope
+from baton.domain.caution.caution import (
+    AcknowledgedCaution,
+    Caution,
+    CautionTarget,
+    CautionTargetKind,
+    banner,
+    cautions_in_scope,
+)
 from baton.domain.decision.decision import Decision
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, asset_scope
-from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, Outcome, Query, Value
-from baton.domain.recipe.capability import Capability
-from baton.domain.recipe.expansion import binding_units
+from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, Outcome, Value, instant
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan, missing_families
 from baton.domain.recipe.plan_parts import check_wires, unbound_roles
 from baton.domain.recipe.practice import Practice
-from baton.domain.recipe.recipe import Recipe
-from baton.domain.recipe.steps import located_steps
 from baton.domain.registry import Internal
 from baton.domain.run import gates
 from baton.domain.run.gates import RESUME_GATES, Preconditions, load_plan, run_preconditions
@@ -40,15 +43,12 @@ from baton.domain.run.run import (
     run,
 )
 from baton.domain.shared.answer_form import AnswerForm
-from baton.domain.shared.gates import CommandVerdict, Gate, GateReport, GateVerdict, pass_gates
+from baton.domain.shared.gates import Gate, GateWindow, pass_gates
 from baton.domain.shared.identifiers import trimmed_refs
-from baton.domain.shared.reads import Reads, find_all, require_all, require_if_given
+from baton.domain.shared.reads import Reads, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import Word
 from baton.domain.shared.writes import Also, Answer, Enlist
-from baton.domain.start.procedure_start import RUN_ISSUED, ask_grants, needed_grants
-from baton.domain.step.output_names import OverwrittenOutputs, overwritten_outputs, template_words
-from baton.domain.step.signal_units import NO_UNITS, CountedSignal, SignalUnits, UnknownUnits, compare_units, units_in
 from baton.domain.subject.subject import IN_PLACE, Subject, SubjectStatus
 
 MAX_PINS = 64
@@ -86,6 +86,10 @@ class RunRequiredRolesUnboundError(Conflict, context="run", reason="roles_unboun
     """A role that must be played has no asset bound to it."""
 
 
+class RunCalibrationLapsedError(Conflict, context="run", reason="calibration_lapsed"):
+    """A pinned calibration revision has lapsed, and this deployment starts no run with one."""
+
+
 class RunCannotJoinCampaignError(Conflict, context="run", reason="campaign_over"):
     """The campaign is over and takes no more runs."""
 
@@ -115,6 +119,13 @@ class RunStart(Preconditions):
     subject: Subject | None
     campaign: Campaign | None
     acknowledged_cautions: tuple[AcknowledgedCaution, ...]  # Those that starting the run acknowledges; they never refuse it.
+    cautions: tuple[Caution, ...]  # Those in scope, for what else is to be told of them.
+    pinned: tuple[tuple[Calibration, Revision], ...]  # The pinned revisions by id, each with its calibration.
+
+    @property
+    def lapsed_calibrations(self) -> list[tuple[Calibration, Revision]]:
+        """The pinned revisions that are not valid any more."""
+        return [(one, pin) for one, pin in self.pinned if not pin.is_valid(self.now)]
 
 
 def effective_parameters(start: RunStart) -> Parameters:
@@ -130,14 +141,21 @@ def load_start(request: RunRequest, call: Call) -> Reads[RunStart]:
     plan, method = yield from load_plan(request.plan_id)
     scope = yield from asset_scope(plan.asset_ids)
     subject = yield from require_if_given(Subject, request.subject_id)
-    yield from require_revisions(request.pinned_calibration_ids)
+    pinned = yield from load_revisions(request.pinned_calibration_ids)
     campaign = yield from require_if_given(Campaign, request.campaign_id)
     yield from require_if_given(Decision, request.decided_by_decision_id)
     facts = yield from run_preconditions(call, call.new_id, request.subject_id, method, scope, resuming=False)
     targets = frozenset({CautionTarget(kind=CautionTargetKind.PLAN, id=plan.id)})
     cautions = yield from cautions_in_scope(scope.bound_ids, scope.ancestor_ids, targets)
     acknowledged = banner(cautions, scope.bound_ids, scope.ancestor_ids, targets, call.now)
-    found: dict[str, Any] = {"plan": plan, "method": method, "subject": subject, "campaign": campaign}
+    found: dict[str, Any] = {
+        "plan": plan,
+        "method": method,
+        "subject": subject,
+        "campaign": campaign,
+        "cautions": cautions,
+        "pinned": pinned,
+    }
     return RunStart(**vars(facts), **found, request=request, acknowledged_cautions=acknowledged)
 
 
@@ -202,6 +220,31 @@ def pins_bounded(start: RunStart) -> None:
         raise InvalidPinnedCalibrationsError(detail, facts={"count": count})
 
 
+def calibrations_valid(start: RunStart) -> None:
+    """No pinned calibration revision has lapsed, where the deployment refuses such runs."""
+    if start.deployment.lapsed_calibrations_refused and (lapsed := start.lapsed_calibrations):
+        detail = f"{lapse_sentence(lapsed)} Pin later revisions, or append one with append_calibration_revision."
+        raise RunCalibrationLapsedError(detail, facts={"revision_ids": [str(pin.revision_id) for _, pin in lapsed]})
+
+
+def lapse_sentence(lapsed: Collection[tuple[Calibration, Revision]]) -> str:
+    """Return which pinned revisions have lapsed, and when."""
+    named = (f"the {one.quantity} of {one.target_id} at {instant(ends)}" for one, pin in lapsed if (ends := pin.valid_until))
+    return f"Pinned calibrations have lapsed: {', '.join(named)}."
+
+
+def calibrations_window(start: RunStart) -> GateWindow:
+    """Return when the first pinned revision lapses, where none has."""
+    ends = (pin.valid_until for _, pin in start.pinned if pin.valid_until is not None)
+    return GateWindow(until=None if start.lapsed_calibrations else min(ends, default=None))
+
+
+def calibrations_remark(start: RunStart) -> str | None:
+    """Return what the gate lets pass."""
+    lapsed = start.lapsed_calibrations
+    return f"{lapse_sentence(lapsed)} This deployment allows that." if lapsed else None
+
+
 def refs_bounded(start: RunStart) -> None:
     """Every external reference has a scheme and a value within bounds."""
     trimmed_refs(start.request.external_refs, InvalidRunExternalRefError)
@@ -219,6 +262,10 @@ GATES: tuple[Gate[RunStart], ...] = (
     Gate(campaign_open, lambda start: (start.campaign.id,) if start.campaign else ()),
     Gate(name_given),
     Gate(pins_bounded, lambda start: start.request.pinned_calibration_ids),
+    Gate(
+        *(calibrations_valid, lambda start: start.request.pinned_calibration_ids),
+        *(calibrations_window, calibrations_remark),
+    ),
     Gate(refs_bounded),
 )  # The gates of a start in order, after everything it refers to was found.
 NAMED = (Plan, Practice, Method, Asset, Subject, Campaign, Decision)
@@ -258,69 +305,6 @@ class StartRun(RunRequest, JudgedCreation[RunStart]):
         joined = [Also(Campaign, self.campaign_id, [CampaignRunAdded(run_id=call.new_id)])] if self.campaign_id else []
         live = Enlist(LIVE_RUNS, str(self.plan_id))
         return [started, live, *joined, Answer(answer.model_dump(mode="json"))]
-
-
-CONDUCTING = ("ConductRun", *RUN_ISSUED, *needed_grants("ConductProcedure"))  # For phases that walk their steps once.
-
-
-class Preflight(AnswerForm):
-    """Every gate's verdict in order; `passed` is that of start_run, and parameters that no run could have are null.
-
-    Of conduct_run, which may follow, only the permissions are asked for here; its phases are judged when they are given.
-    """
-
-    passed: bool
-    commands: tuple[CommandVerdict, ...]
-    gates: tuple[GateVerdict, ...]
-    effective_parameters: dict[str, Any] | None
-    acknowledged_cautions: tuple[AcknowledgedCaution, ...]
-    overwrites_registered: OverwrittenOutputs = ()
-    units_unknown: UnknownUnits = ()
-
-
-@run.query(post="/preflight", returns=Preflight, refuses=REFUSALS)
-class PreflightRun(RunRequest, Query):
-    """Ask every gate whether this run could start now, and change nothing."""
-
-    recipe_ids: Annotated[
-        IdSet,
-        Field(max_length=100, description="The recipes of its phases, asked for what they would overwrite, and for units."),
-    ] = frozenset()
-
-    def answer(self, call: Call) -> Reads[Preflight]:
-        recipes = yield from require_all(Recipe, self.recipe_ids)
-        start = yield from load_start(self, call)
-        steps = [step for recipe in recipes.values() for step in (*recipe.steps, *recipe.closing_steps)]
-        words = template_words(call.new_id, self.subject_id, call.now)
-        report, wanted = GateReport(), {"start_run": ("StartRun",), "conduct_run": CONDUCTING}
-        yield from ask_grants(report, wanted, by_hand=("start_run",))
-        report.ask_all(GATES, ("start_run",), start)
-        units = NO_UNITS
-        if recipes:
-            counted = units_of_recipes(recipes.values())
-            units = (yield from report.ask_reads("units_agree", ("conduct_run",), counted)) or NO_UNITS
-        passed = {verdict.gate: verdict.passed for verdict in report.verdicts}
-        commands = tuple(map(report.command_verdict, wanted))
-        return Preflight(
-            passed=commands[0].passed,
-            commands=commands,
-            gates=tuple(report.verdicts),
-            effective_parameters=effective_parameters(start) if passed["parameters_valid"] else None,
-            acknowledged_cautions=start.acknowledged_cautions,
-            overwrites_registered=(yield from overwritten_outputs(steps, words)),
-            units_unknown=units.unknown_addresses,
-        )
-
-
-def units_of_recipes(recipes: Collection[Recipe]) -> Reads[SignalUnits]:
-    """Compare the units that recipes and their parameters declare with those of the signals that they write and read."""
-    capabilities = yield from find_all(Capability, (recipe.capability_id for recipe in recipes))
-    counted: list[CountedSignal] = []
-    for recipe in recipes:
-        capability, steps = capabilities.get(recipe.capability_id), (recipe.steps, recipe.closing_steps)
-        schema = None if capability is None else capability.parameters_schema
-        counted += units_in(located_steps(*steps), binding_units((*steps[0], *steps[1]), schema))
-    return (yield from compare_units(counted))
 
 
 @run.command(post="/{run_id}/resume", allowed=[HELD], leads_to=RUNNING, gated=True)

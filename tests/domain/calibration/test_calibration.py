@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -174,3 +175,17 @@ def test_the_latest_revision_is_the_last_appended_whatever_its_status(world: Wor
     assert (row["revision_count"], row["defined_by"]) == (2, OPERATOR)
     empty = ListCalibrations.summary.of(world.state(Calibration, rotation_center(world))).model_dump()
     assert (empty["latest_revision_id"], empty["latest_revision_source_kind"], empty["revision_count"]) == (None, None, 0)
+
+
+def test_a_revision_may_lapse_after_it_was_established(world: World) -> None:
+    id, ends = rotation_center(world), world.now + timedelta(days=30)
+    append_revision(world, id, valid_until=ends)
+    append_revision(world, id)
+    assert [one.valid_until for one in world.state(Calibration, id).revisions] == [ends, None]
+
+
+def test_a_revision_that_would_have_lapsed_already_is_refused(world: World) -> None:
+    id = rotation_center(world)
+    with expect_refusal("InvalidCalibrationValidityError", "past"):
+        append_revision(world, id, valid_until=world.now)
+    assert world.state(Calibration, id).revision_count == 0

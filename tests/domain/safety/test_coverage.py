@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.safety.clearance import ActivateClearance, AmendClearance, Clearance, ClearanceStatus, ExpireClearance
-from baton.domain.safety.coverage import clearance_finding, covering_clearances, is_in_force
+from baton.domain.safety.coverage import clearance_finding, clearance_window, covering_clearances, is_in_force
+from baton.domain.shared.gates import GateWindow
 from tests.support.domain.clearances import (
     binding,
     clearance_fields,
@@ -191,3 +192,20 @@ def test_a_form_gained_and_lost_opens_and_closes_the_gate(world: World) -> None:
     assert verdict() is None
     world.when(ExpireClearance(reason="beam dump"), on=id)
     assert verdict() == "no_clearance_in_force"
+
+
+def test_forms_one_after_the_other_are_one_window() -> None:
+    first, second = clearance(valid_until=day(10)), clearance(valid_from=day(10), valid_until=day(20))
+    late = clearance(valid_from=day(21))
+    assert clearance_window([late, second, first], day(1)) == GateWindow(until=day(20))
+    assert clearance_window([first, second, clearance(valid_from=day(20))], day(1)) == GateWindow()
+
+
+def test_the_window_of_a_closed_gate_opens_with_the_first_active_form() -> None:
+    draft, later, sooner = (
+        clearance("Approved", valid_from=day(2)),
+        clearance(valid_from=day(9)),
+        clearance(valid_from=day(8)),
+    )
+    assert clearance_window([draft, later, sooner], day(1)) == GateWindow(opens_at=day(8))
+    assert clearance_window([clearance(valid_until=day(1))], day(1)) == GateWindow()

@@ -22,7 +22,7 @@ from tests.support.domain.agents import decision_to_cite
 from tests.support.domain.assets import LUMEN
 from tests.support.domain.calibrations import append_revision, rotation_center
 from tests.support.domain.cautions import on_asset, register_caution
-from tests.support.domain.clearances import binding, template
+from tests.support.domain.clearances import binding, clearance_in_status, template
 from tests.support.domain.run_beamline import IMPLIED, REFUSALS, TTL, beamline
 from tests.support.domain.templates import MILLISECOND, acquisition, contract
 from tests.support.domain.world import expect_refusal, new_id
@@ -132,6 +132,37 @@ def test_faulted_assets_do_not_block() -> None:
     line = beamline()
     line.world.when(FaultAsset(reason="sticks"), on=line.hutch.camera)
     line.start()
+
+
+def test_a_verdict_says_until_when_the_clearance_is_in_force() -> None:
+    line = beamline("clearance_present")
+    ends = line.world.now + timedelta(hours=2)
+    form = {"template_id": template(line.world, facility_code=LUMEN), "facility_code": LUMEN, "valid_until": ends}
+    clearance_in_status(line.world, "Active", bindings=[binding("Asset", line.hutch.beamline)], **form)
+    verdicts = {one.gate: one for one in line.preflight().gates}
+    assert (verdicts["clearance_active"].until, verdicts["clearance_active"].opens_at) == (ends, None)
+
+
+def test_a_lapsed_revision_warns_where_the_deployment_refuses_none() -> None:
+    line = beamline("calibrations_valid")
+    line.world.ports["deployment"].lapsed_calibrations_refused = False
+    verdict = next(one for one in line.preflight().gates if one.gate == "calibrations_valid")
+    assert (verdict.passed, verdict.until) == (True, None)
+    assert verdict.detail is not None
+    assert "rotation_center" in verdict.detail
+    line.start()
+
+
+def test_a_pinned_revision_counts_until_the_second_of_its_end() -> None:
+    line = beamline("calibrations_valid")
+    ends = line.world.now
+    line.world.now = ends - timedelta(seconds=2)
+    verdict = next(one for one in line.preflight().gates if one.gate == "calibrations_valid")
+    assert (verdict.passed, verdict.until, verdict.detail) == (True, ends, None)
+    line.start()
+    line.world.now = ends
+    with expect_refusal("RunCalibrationLapsedError", "calibration_lapsed"):
+        line.start()
 
 
 def test_as_many_pins_are_kept_as_there_may_be() -> None:

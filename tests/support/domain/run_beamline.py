@@ -13,9 +13,10 @@ from baton.domain.equipment.asset_parts import RemoveAssetFamily, RemoveAssetPor
 from baton.domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
 from baton.domain.recipe.plan import DeprecatePlan, UpdatePlanDefaultParameters
 from baton.domain.run.run import Run
-from baton.domain.start.run_start import Preflight, PreflightRun, StartRun
+from baton.domain.start.run_start import StartRun
 from baton.domain.subject.subject import MountSubject, RegisterSubject
 from baton.domain.supply.supply import MarkSupplyAvailable, MarkSupplyUnavailable, RegisterSupply
+from baton.domain.views.run_preflight import Preflight, PreflightRun
 from tests.support.domain.assets import LUMEN, enclosure, facility_world
 from tests.support.domain.calibrations import append_revision, rotation_center
 from tests.support.domain.clearances import binding, clearance_in_status, template
@@ -23,6 +24,7 @@ from tests.support.domain.plans import PlanHutch, imaging_hutch
 from tests.support.domain.world import World, new_id
 
 TTL = timedelta(seconds=120)
+AT_30_KEV = {"energy": 30, "optics_config": "5x"}
 SEARCHED = {"reason": "search complete", "monitor_ref": {"source_kind": "ProcessVariable", "source_id": "PSS:B:SEARCHED"}}
 DEFAULTS = {"dwell": 0.1, "repetitions": 20}
 
@@ -140,6 +142,14 @@ def pin_too_much(made: Beamline) -> None:
     made.request["pinned_calibration_ids"] = [append_revision(made.world, calibration_id) for _ in range(65)]
 
 
+def pin_lapsed_revision(made: Beamline) -> None:
+    made.world.ports["deployment"].lapsed_calibrations_refused = True
+    ends = made.world.now + timedelta(seconds=5)
+    pinned = append_revision(made.world, rotation_center(made.world, operating_point=AT_30_KEV), valid_until=ends)
+    made.request["pinned_calibration_ids"] = [*made.request.get("pinned_calibration_ids", ()), pinned]
+    made.world.now = ends
+
+
 GATE_BREAKERS: dict[str, Callable[[Beamline], None]] = {
     "plan_current": lambda made: made.world.when(DeprecatePlan(), on=made.plan_id) and None,
     "families_covered": remove_shutter_family,
@@ -149,6 +159,7 @@ GATE_BREAKERS: dict[str, Callable[[Beamline], None]] = {
     "campaign_open": lambda made: made.world.when(AbandonCampaign(reason="no beam"), on=made.campaign_id) and None,
     "name_given": lambda made: made.request.update(name="   "),
     "pins_bounded": pin_too_much,
+    "calibrations_valid": pin_lapsed_revision,
     "refs_bounded": lambda made: made.request.update(external_refs={"proposal": " "}),
 }
 REFUSALS = {
@@ -167,6 +178,7 @@ REFUSALS = {
     "campaign_open": "RunCannotJoinCampaignError",
     "name_given": "InvalidRunNameError",
     "pins_bounded": "InvalidPinnedCalibrationsError",
+    "calibrations_valid": "RunCalibrationLapsedError",
     "refs_bounded": "InvalidRunExternalRefError",
 }
 """The gates in the order the specification gives them, each with its refusal."""

@@ -47,6 +47,8 @@ LENIENT = {
     "policies_enforced": False,
     "unowned_signals_allowed": True,
     "strict_limits": False,
+    "lapsed_calibrations_refused": False,
+    "planned_outages": (),
     "witnessed_runs_claim": True,
     "action_signals": {},
     "unit_policy": UnitPolicy.CONVERT,
