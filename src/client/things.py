@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -144,10 +144,14 @@ class PlanThing(Thing):
         campaign: Reference | None = None,
         recipes: Sequence[Reference] | None = None,
         parameters: Mapping[str, object] | None = None,
+        at: datetime | None = None,
         **more_parameters: object,
     ) -> Any:
-        """Ask whether a run with these parameters could start now, and whether these recipes would overwrite data."""
-        options = {"name": name, "subject_id": subject, "campaign_id": campaign, "recipe_ids": recipes}
+        """Ask whether a run with these parameters could start now, and whether these recipes would overwrite data.
+
+        With `at`, the answer has `conditions`: what would have to be true at that time.
+        """
+        options = {"name": name, "subject_id": subject, "campaign_id": campaign, "recipe_ids": recipes, "at": at}
         given = {**(parameters or {}), **more_parameters}
         return self.client.carry_out(launching.preflight_plan(self.client.session, self.reference, options, given))
 

@@ -135,6 +135,16 @@ async def test_a_preflight_names_the_gates_that_are_closed(daily_service: DailyS
     await daily_service.answer("call", "restore_supply", "Beam", "reason=beam back")
 
 
+async def test_a_preflight_for_a_later_time_prints_what_would_have_to_be_true(daily_service: DailyService) -> None:
+    asked = await daily_service.baton("preflight", PLAN, "--at", "22:00")
+    assert asked.returncode == 0, asked.stdout
+    assert asked.stdout.startswith("THEN")
+    assert "supply_available" in asked.stdout
+    assert "Of what a start needs, 0 would be missing then" in asked.stdout
+    refused = await daily_service.baton("preflight", PLAN, "--at", "2020-01-01T00:00")
+    assert refused.returncode == 1
+
+
 async def test_events_are_printed_and_followed(daily_service: DailyService, tmp_path: Path) -> None:
     with daily_service.open_command(
         "events", "-f", "-n", "0", "--type", "SubjectRegistered", "--json", directory=tmp_path

@@ -1,6 +1,7 @@
 """`run`, `preflight`, `conduct`, `watch` and `ps`: work is started, asked about and followed."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -70,12 +71,16 @@ def preflight(
     recipe: Annotated[
         list[str] | None, Option(help="A recipe to conduct: is data overwritten by it?", autocompletion=complete_recipe)
     ] = None,
+    at: Annotated[
+        str | None, Option(help="Ask for a later time, such as 22:00 or 2026-12-01T06:00, on this machine's clock.")
+    ] = None,
 ) -> None:
-    """Ask whether a run on a plan could start now; exits with 1 where a gate is closed."""
+    """Ask whether a run on a plan could start, now or at a later time; exits with 1 where something refuses it then."""
     given = parse_parameters(parameter)
-    verdict = session.client.plans[plan].preflight(subject=subject, recipes=recipe or None, parameters=given)
-    session.show(verdict, verdict_lines(verdict))
-    if not verdict.passed:
+    moment = None if at is None else coming_time(at, datetime.now(UTC))
+    verdict = session.client.plans[plan].preflight(subject=subject, recipes=recipe or None, parameters=given, at=moment)
+    session.show(verdict, verdict_lines(verdict) if moment is None else condition_lines(verdict.conditions))
+    if not verdict.passed if moment is None else any(failing_conditions(verdict.conditions)):
         raise SystemExit(REFUSED)
 
 
@@ -203,6 +208,48 @@ def verdict_lines(verdict: Any) -> Iterator[str]:
     yield (
         f"{len(closed)} of {len(verdict.gates)} gates are closed." if closed else f"All {len(verdict.gates)} gates are open."
     )
+
+
+def coming_time(text: str, now: datetime) -> datetime:
+    """Return a time on the clock of this machine, of a time of day the next one; exit where the text is no time."""
+    try:
+        of_day = time.fromisoformat(text)
+    except ValueError:
+        try:
+            return datetime.fromisoformat(text).astimezone()
+        except ValueError:
+            refuse(f"{text!r} is no time; give one like 22:00 or 2026-12-01T06:00.")
+    today = now.astimezone().date()
+    first, second = (datetime.combine(today + timedelta(days=count), of_day).astimezone() for count in (0, 1))
+    return first if first > now else second
+
+
+def failing_conditions(conditions: Sequence[Any]) -> Iterator[Any]:
+    """Yield the conditions without which a start would be refused then, as far as is known."""
+    return (one for one in conditions if one.required and one.holds_then == "no")
+
+
+def condition_lines(conditions: Sequence[Any]) -> Iterator[str]:
+    """Yield the conditions of a start, those that fail then first, and who could change each."""
+    rows = [
+        (one.holds_then, one.holds_now, one.condition, one.about.name, one.until or one.opens_at, change_text(one), one.why)
+        for one in conditions
+    ]
+    yield from table_lines(("THEN", "NOW", "CONDITION", "ABOUT", "CHANGES AT", "BY", "WHY"), rows, "No conditions.")
+    failing = sum(1 for _ in failing_conditions(conditions))
+    unknown = sum(one.required and one.holds_then == "unknown" for one in conditions)
+    yield f"Of what a start needs, {failing} would be missing then, and {unknown} are not known."
+
+
+def change_text(condition: Any) -> str | None:
+    """Return the commands that change a condition, each with those who could give it."""
+    return ", ".join(f"{one.command} ({holders_text(one.who)})" for one in condition.change) or None
+
+
+def holders_text(who: Any) -> str:
+    """Return who could give a command: you, groups, and how many in all."""
+    named = [*(["you"] if who.you else []), *who.groups]
+    return ", ".join(named if who.count is None else [*named, f"{who.count} in all"])
 
 
 def parse_parameters(texts: Sequence[str] | None) -> dict[str, Any]:

@@ -184,7 +184,7 @@ def load_conditions(
     return (yield from with_changes(rows))
 
 
-def holding(holds: bool) -> Holding:
+def yes_or_no(holds: bool) -> Holding:
     """Return whether something holds, as answers say it."""
     return Holding.YES if holds else Holding.NO
 
@@ -211,8 +211,8 @@ def gate_rows(start: RunStart, at: datetime) -> Iterator[Row]:
         yield Row(
             condition=gate.name,
             about=subject_of(gate.name, start, at),
-            now=holding(now is None),
-            then=holding(later is None),
+            now=yes_or_no(now is None),
+            then=yes_or_no(later is None),
             until=present.until if later is not None else coming.until,
             opens_at=coming.opens_at if later is not None else present.opens_at,
             why=(gate.rule.__doc__ or gate.name) if said is None else said.detail,
@@ -247,7 +247,7 @@ def permit_rows(facts: Preconditions) -> Iterator[Row]:
         yield Row(
             condition="enclosure_permitted",
             about=ConditionSubject(type="Enclosure", id=id, name=name),
-            now=holding(finding is None),
+            now=yes_or_no(finding is None),
             then=Holding.UNKNOWN,
             why=f"The permit is {age}." if finding is None else finding.detail,
         )
@@ -265,7 +265,7 @@ def supply_rows(facts: Preconditions, at: datetime) -> Iterator[Row]:
         yield Row(
             condition="supply_available",
             about=ConditionSubject(type="Supply", id=known[0].id if known else None, name=kind),
-            now=holding(finding is None),
+            now=yes_or_no(finding is None),
             then=Holding.UNKNOWN if outage is None else Holding.NO,
             opens_at=None if outage is None else outage.ends_at,
             why=(f"A supply is available: {ages}." if finding is None else finding.detail) + announced,
@@ -282,8 +282,8 @@ def calibration_rows(start: RunStart, at: datetime) -> Iterator[Row]:
             condition="calibrations_valid",
             about=ConditionSubject(type="Calibration", id=one.id, name=one.quantity),
             required=start.deployment.lapsed_calibrations_refused,
-            now=holding(pin.is_valid(start.now)),
-            then=holding(pin.is_valid(at)),
+            now=yes_or_no(pin.is_valid(start.now)),
+            then=yes_or_no(pin.is_valid(at)),
             until=pin.valid_until,
             why=unending if pin.valid_until is None else f"It lapses at {instant(pin.valid_until)}.",
         )
@@ -301,8 +301,8 @@ def caution_rows(start: RunStart, at: datetime) -> Iterator[Row]:
             condition="caution",
             about=ConditionSubject(type="Caution", id=caution.id, name=caution.text[:200]),
             required=False,
-            now=holding(not caution.in_effect(start.now)),
-            then=holding(not caution.in_effect(at)),
+            now=yes_or_no(not caution.in_effect(start.now)),
+            then=yes_or_no(not caution.in_effect(at)),
             opens_at=caution.expires_at,
             why=f"A {caution.severity} warns of this; a start acknowledges it.",
         )
@@ -324,8 +324,8 @@ def window_row(
         condition=condition,
         about=ConditionSubject(type=about[0], id=about[1], name=about[2]),
         required=False,
-        now=holding(begins <= now < ends),
-        then=holding(begins <= at < ends),
+        now=yes_or_no(begins <= now < ends),
+        then=yes_or_no(begins <= at < ends),
         until=ends,
         opens_at=begins if now < begins else None,
         why=f"It is planned from {instant(begins)} to {instant(ends)}.",
@@ -350,7 +350,7 @@ def claim_rows(facts: RunStart, at: datetime) -> Reads[list[Row]]:
                 condition="targets_unclaimed",
                 about=ConditionSubject(type=type(works[id]).__name__, id=id, name=works[id].name),
                 now=Holding.NO,
-                then=Holding.UNKNOWN if ends is None else holding(ends <= at),
+                then=Holding.UNKNOWN if ends is None else yes_or_no(ends <= at),
                 opens_at=ends,
                 why=f"{works[id].name} has {names} to itself, {said}.",
                 rests_on=Basis.FORECAST,
@@ -428,7 +428,7 @@ def grant_rows(commands: Collection[str]) -> Reads[list[Row]]:
     access = yield from own_access()
     approved = access.with_approval & set(missing)
     lacking = sorted(set(missing) - approved)
-    granted = holding(objection is None and not lacking)
+    granted = yes_or_no(objection is None and not lacking)
     own = ConditionSubject(type="Actor", id=None, name="you")
     why = f"You do not hold {', '.join(lacking)} here." if lacking else "Your policies permit it."
     why = why if objection is None else f"{OBJECTIONS[objection]}."
@@ -470,7 +470,7 @@ def visit_rows(surface_id: UUID, now: datetime, at: datetime) -> Reads[list[Row]
     count = sum(one.check_out_at is None for one in visit.presence_entries)
     present = replace(
         window_row("people", about, window, now, at),
-        now=holding(count > 0),
+        now=yes_or_no(count > 0),
         why=f"{count} are checked in now; the visit is planned until {instant(visit.planned_end_at)}.",
     )
     return [*rows, row, replace(present, then=Holding.UNKNOWN if row.then is Holding.YES else row.then)]
@@ -524,9 +524,9 @@ def holders_of(operations: Collection[str]) -> Reads[dict[str, CommandHolders]]:
     actors: dict[UUID, Actor] = yield from find_all(Actor, sorted(people))
     answer = {}
     for name, command in names.items():
-        holding_it = [one for one in policies if one.permits(command)]
-        own = [serving[id] for id in sorted({id for one in holding_it for id in one.permitted_group_ids}) if id in serving]
-        ids = frozenset[UUID]().union(*(one.permitted_principal_ids for one in holding_it), *(one.member_ids for one in own))
+        granting = [one for one in policies if one.permits(command)]
+        own = [serving[id] for id in sorted({id for one in granting for id in one.permitted_group_ids}) if id in serving]
+        ids = frozenset[UUID]().union(*(one.permitted_principal_ids for one in granting), *(one.member_ids for one in own))
         count = sum(id in actors and actors[id].active for id in ids)
         answer[name] = CommandHolders(groups=tuple(sorted(one.name for one in own)), count=count, you=command in permitted)
     return answer
