@@ -34,11 +34,10 @@ from baton.domain.shared.reads import (
     Rows,
     all_members_of,
     ask,
-    find,
     find_all,
     missing_grants,
     permitted_commands,
-    record_of,
+    records_of,
 )
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import FreeText
@@ -49,7 +48,7 @@ from baton.domain.target.targets import ConductPlan, ConductRecipe, recipes_of
 from baton.domain.trust.authorization import own_access
 from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy
 from baton.domain.trust.surface import SurfaceControl
-from baton.domain.trust.visit import TERMINAL, ListVisits, Visit, VisitSummary
+from baton.domain.trust.visit import PRESENT, TERMINAL, ListVisits, Visit, VisitSummary
 from baton.domain.views.armed_work import is_armed, load_armed_work, targets_of
 
 F = TypeVar("F")
@@ -171,7 +170,7 @@ APART = frozenset(
 
 
 def load_conditions(
-    start: RunStart, at: datetime, commands: Collection[str], surface_id: UUID, ends_at: datetime | None = None
+    start: RunStart, at: datetime, commands: Collection[str], ends_at: datetime | None = None
 ) -> Reads[tuple[Condition, ...]]:
     """Return what starting a run by these commands asks for, now and at a later time, what fails then first."""
     rows = [*gate_rows(start, at), *permit_rows(start), *supply_rows(start, at), *calibration_rows(start, at)]
@@ -179,7 +178,7 @@ def load_conditions(
     rows += yield from claim_rows(start, at)
     rows += yield from armed_rows(start, at)
     rows += yield from grant_rows(commands)
-    rows += yield from visit_rows(surface_id, start.now, at)
+    rows += yield from visit_rows(start.now, at)
     rows.sort(key=lambda row: (row.rank(ends_at), not row.required))
     return (yield from with_changes(rows))
 
@@ -448,32 +447,35 @@ def grant_rows(commands: Collection[str]) -> Reads[list[Row]]:
     return rows
 
 
-def visit_rows(surface_id: UUID, now: datetime, at: datetime) -> Reads[list[Row]]:
-    """Return rows that inform: of visits now or then, of the one that drives the caller's surface, and of its people."""
-    permitted, rows = (yield from permitted_commands()), list[Row]()
-    if "ListVisits" in permitted:
-        query = ListVisits(surface_id=surface_id, planned_from=now, planned_to=at, limit=MOST_VISITS)
-        page: Page[VisitSummary] = yield Rows(VisitSummary, query, tuple(query.where()))
-        for one in page.items:
-            if one.status not in TERMINAL:
-                named = ("Visit", one.visit_id, f"{one.type} visit")
-                rows.append(window_row("visit_window", named, (one.planned_start_at, one.planned_end_at), now, at))
-    if not {"GetVisit", "GetSurfaceControl"} <= permitted:
-        return rows
-    control = yield from record_of(SurfaceControl, surface_id=surface_id)
-    visit = None if control is None else (yield from find(Visit, control.visit_id))
-    if visit is None:
-        return rows
-    window = (visit.planned_start_at, visit.planned_end_at)
-    about = ("Visit", visit.id, f"{visit.type} visit")
-    row = window_row("surface_control", about, window, now, at)
+def visit_rows(now: datetime, at: datetime) -> Reads[list[Row]]:
+    """Return rows that inform: of the caller's visits now or then, those that drive their surface, and their people."""
+    if not {"ListVisits", "GetVisit", "GetSurfaceControl"} <= (yield from permitted_commands()):
+        return []
+    query = ListVisits(planned_from=now, planned_to=at, limit=MOST_VISITS)
+    page: Page[VisitSummary] = yield Rows(VisitSummary, query, tuple(query.where()))
+    found = yield from find_all(Visit, [one.visit_id for one in page.items if one.status not in TERMINAL])
+    policies = {policy.id for policy in (yield from own_access()).policies}
+    visits = [one for one in found.values() if not policies or one.policy_id in policies]
+    surface_ids = tuple({one.surface_id for one in visits})
+    controls = (yield from records_of(SurfaceControl, surface_id=surface_ids)) if surface_ids else ()
+    driving = {one.visit_id for one in controls}
+    rows = []
+    for visit in visits:
+        about, window = ("Visit", visit.id, f"{visit.type} visit"), (visit.planned_start_at, visit.planned_end_at)
+        rows.append(window_row("visit_window", about, window, now, at))
+        if visit.id in driving:
+            rows.append(window_row("surface_control", about, window, now, at))
+        if visit.status in PRESENT:
+            rows.append(people_row(visit, window_row("people", about, window, now, at)))
+    return rows
+
+
+def people_row(visit: Visit, planned: Row) -> Row:
+    """Return the row of the people of a visit: checked in now, and expected by its plan."""
     count = sum(one.check_out_at is None for one in visit.presence_entries)
-    present = replace(
-        window_row("people", about, window, now, at),
-        now=yes_or_no(count > 0),
-        why=f"{count} are checked in now; the visit is planned until {instant(visit.planned_end_at)}.",
-    )
-    return [*rows, row, replace(present, then=Holding.UNKNOWN if row.then is Holding.YES else row.then)]
+    then = Holding.UNKNOWN if planned.then is Holding.YES else planned.then
+    why = f"Checked in now: {count}. {planned.why}"
+    return replace(planned, now=yes_or_no(count > 0), then=then, why=why, rests_on=Basis.FORECAST)
 
 
 def with_changes(rows: Sequence[Row]) -> Reads[tuple[Condition, ...]]:

@@ -76,7 +76,7 @@ class PreflightRun(RunRequest, Query):
         passed = {verdict.gate: verdict.passed for verdict in report.verdicts}
         conditions: tuple[Condition, ...] = ()
         if self.at is not None:
-            conditions = yield from load_conditions(start, self.at, ("StartRun", *CONDUCTING), call.surface_id)
+            conditions = yield from load_conditions(start, self.at, ("StartRun", *CONDUCTING))
         commands = tuple(map(report.command_verdict, wanted))
         return Preflight(
             passed=commands[0].passed,
