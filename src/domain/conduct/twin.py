@@ -45,6 +45,13 @@ class TwinSignal:
     limits: Mapping[str, SignalLimits | None] = field(default_factory=dict)
     """The limits of its owners and of the control system, by whose they are."""
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """Return what decides the verdicts on it, as JSON; how old its value is does not."""
+        limits = {whose: found and [found.low, found.high] for whose, found in self.limits.items()}
+        first = [self.first.source, self.first.value]
+        return {"address": self.address, "unit": self.unit, "first": first, "limits": limits}
+
 
 class Twin:
     """The signals of one rehearsal. An EPICS record and its VAL field are one signal, as for limits."""
