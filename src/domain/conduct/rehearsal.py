@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple, assert_never
+from typing import Any, NamedTuple, Protocol, assert_never
 
 from baton.domain.conduct.estimates import (
     ConductWalk,
@@ -26,7 +26,7 @@ from baton.domain.conduct.messages import (
     describe_step,
     step_failure,
 )
-from baton.domain.conduct.twin import UNKNOWN, Twin, TwinSignal, TwinValue, ValueSource
+from baton.domain.conduct.twin import UNKNOWN, LastValue, Twin, TwinSignal, TwinValue, ValueSource
 from baton.domain.conduct.walk import Action, Walk
 from baton.domain.equipment.values import SignalLimits
 from baton.domain.procedure.touched import Executors, known_values, touched_signals
@@ -35,6 +35,7 @@ from baton.domain.recipe.expansion import Expansion
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.shared.action_signals import ActionForecast, ActionSignals
 from baton.domain.shared.canonical import content_hash
+from baton.domain.shared.refusals import Invalid, Unavailable
 from baton.domain.shared.units import UnitPolicy
 from baton.domain.steering.steering import Point, SteeringSpace
 from baton.domain.step import signal_rules, step_values
@@ -45,7 +46,16 @@ from baton.domain.step.step_values import Memory, StepFault
 
 MAX_STEPS = 20_000  # Steps that one rehearsal walks.
 NEAR_LIMIT = 0.05  # The part of a range, or of a lone limit, within which a value counts as near it.
+UNIT_UNKNOWN = "The step counts {0.address} in {0.unit}, and the unit of the signal is not known."
 DONE = StepReport(verdict=ConductVerdict.DONE)
+
+
+class InvalidRehearsalError(Invalid, context="operation"):
+    """What is to be rehearsed is not said in a way that could be rehearsed."""
+
+
+class RehearsalsBusyError(Unavailable, context="operation", reason="busy"):
+    """Other rehearsals are under way, and this process walks one at a time."""
 
 
 class RehearsedVerdict(StrEnum):
@@ -355,6 +365,9 @@ class TwinWalk:
         if not found.known:
             self._write(step, UNKNOWN)
             return self._unsure(step, f"What {step.address} would be set to depends on what is captured before.")
+        if self._lacks_unit(step.address, signal_rules.setpoint_edge(step, found.value, self.basis.unit_policy).unit):
+            self._write(step, UNKNOWN)
+            return self._unsure(step, UNIT_UNKNOWN.format(step))
         for value in (
             *(known_values(step, self._part.space) if isinstance(step.value, kinds.SteeringRef) else ()),
             found.value,
@@ -410,6 +423,8 @@ class TwinWalk:
             return self._unsure(step, f"Nothing is known of the value of {step.address}; assume one, or start from now.")
         if not expected.known:
             return self._unsure(step, f"What {step.address} is to read depends on what is captured before.")
+        if self._lacks_unit(step.address, step.unit):
+            return self._unsure(step, UNIT_UNKNOWN.format(step))
         edge = UnitEdge(step.unit, self.basis.unit_policy)
         value = edge.from_signal(now.value, self.twin.signal(step.address).unit, step.address)
         if signal_rules.satisfies(step, expected.value, value, step_values.GOOD):
@@ -434,6 +449,9 @@ class TwinWalk:
         if not now.known:
             self._fill(step, step.capture_name, UNKNOWN)
             return self._unsure(step, f"Nothing is known of the value of {step.address}; assume one, or start from now.")
+        if self._lacks_unit(step.address, step.unit):
+            self._fill(step, step.capture_name, UNKNOWN)
+            return self._unsure(step, UNIT_UNKNOWN.format(step))
         edge, unit = UnitEdge(step.unit, self.basis.unit_policy), self.twin.signal(step.address).unit
         number = signal_rules.captured_number(step.address, now.value, step_values.GOOD, edge, unit)
         return self._fill(step, step.capture_name, now._replace(value=number))
@@ -477,6 +495,10 @@ class TwinWalk:
             return self._fill(step, slot, UNKNOWN if assumed is None else TwinValue(assumed, ValueSource.ASSUMED))
         return self._row(step, OK)
 
+    def _lacks_unit(self, address: str, unit: str | None) -> bool:
+        """Return whether a value of a step cannot be carried to its signal, for nobody knows what that counts in."""
+        return UnitEdge(unit, self.basis.unit_policy).is_asked and not self.twin.signal(address).unit_known
+
     def _operand(self, operand: object) -> TwinValue:
         """Return the value of an operand with the mark that it inherits; raise the conduct's own fault where it has none."""
         value: Any = self._memory.value(operand)
@@ -516,3 +538,21 @@ def margin_of(number: float, limits: SignalLimits) -> float | None:
 def durations_wanted(parts: Sequence[RehearsalPart]) -> tuple[StepKey, ...]:
     """Return the kinds and targets of steps that estimates of these parts ask for, each once."""
     return tuple(dict.fromkeys(key for part in parts for key in part.walk.keys))
+
+
+class TimedRehearsal(NamedTuple):
+    """A rehearsal with its times, and the fingerprint of what it rests on."""
+
+    rehearsed: Rehearsed
+    times: Sequence[PartTimes]
+    fingerprint: str
+
+
+class RehearsalPort(Protocol):
+    """Walks rehearsals beside everything else, and knows the values that they begin with."""
+
+    async def last_values(self, addresses: Sequence[str]) -> Mapping[str, LastValue]:
+        """Return what conducts wrote to signals or read of them last; what never was is left out."""
+
+    async def rehearse(self, basis: RehearsalBasis) -> TimedRehearsal:
+        """Return the rehearsal; raise RehearsalsBusyError where others take too long."""

@@ -35,6 +35,15 @@ class TwinValue(NamedTuple):
 UNKNOWN = TwinValue()
 
 
+class LastValue(NamedTuple):
+    """The value that a conduct wrote to a signal or read of it last."""
+
+    value: Any
+    unit: str | None
+    unit_known: bool  # Whether it was read; a signal that was only written may count in any unit.
+    at: datetime
+
+
 @dataclass(frozen=True)
 class TwinSignal:
     """A signal as it is before the first step."""
@@ -42,6 +51,7 @@ class TwinSignal:
     address: str
     first: TwinValue = UNKNOWN
     unit: str | None = None
+    unit_known: bool = True
     limits: Mapping[str, SignalLimits | None] = field(default_factory=dict)
     """The limits of its owners and of the control system, by whose they are."""
 
@@ -50,7 +60,8 @@ class TwinSignal:
         """Return what decides the verdicts on it, as JSON; how old its value is does not."""
         limits = {whose: found and [found.low, found.high] for whose, found in self.limits.items()}
         first = [self.first.source, self.first.value]
-        return {"address": self.address, "unit": self.unit, "first": first, "limits": limits}
+        unit = [self.unit, self.unit_known]
+        return {"address": self.address, "unit": unit, "first": first, "limits": limits}
 
 
 class Twin:
