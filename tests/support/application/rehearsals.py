@@ -89,7 +89,9 @@ class ComparedConduct:
         for address in (*FIRST_VALUES, *MOTORS, *(f"{motor}.RBV" for motor in MOTORS)):
             reading = await self.written.read(address)
             limits = {"owners": None, "control_system": await control_limits(self.written, address)}
-            found.append(TwinSignal(address, TwinValue(reading.value, ValueSource.READ, START), reading.units, limits))
+            found.append(
+                TwinSignal(address, TwinValue(reading.value, ValueSource.READ, START), reading.units, limits=limits)
+            )
         return found
 
     async def open(
