@@ -58,6 +58,7 @@ from baton.application.control import (
     always_open,
 )
 from baton.application.ports import Minter
+from baton.domain.shared.action_signals import ActionForecast
 from baton.domain.shared.citation import (
     Citation,
     CitedDate,
@@ -89,6 +90,7 @@ __all__ = [
     "ActionBody",  # the signature of an action: control, clock and parameters in, a JSON object out
     "ActionCall",  # one call of an action that can be found again: key, parameters, port, clock, fence, token, wish
     "ActionFailedError",  # raised by such an action whose work ended without success
+    "ActionForecast",  # what an action says that it would do, before it does anything
     "ActionHeld",  # raised by such an action that has paused, because a hold was wished for
     "ActionOutcomeUnknown",  # raised by such an action where nobody can tell what became of its work
     "ActionRefusedError",  # raised by an action before its first write: nothing was begun

@@ -64,6 +64,48 @@ def preflight_plan(
     return verdict
 
 
+def rehearse_plan(
+    session: ClientSession,
+    plan: Reference,
+    chosen: Sequence[Reference] | None,
+    options: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    how: Mapping[str, Any],
+) -> CallScript[Any]:
+    """Rehearse a run on a plan with these recipes as its phases, or with the only one that fits."""
+    plan_id = yield from session.id_of(PLAN, plan)
+    found = yield from load_plan(session, plan_id, chosen)
+    own = {"procedure_kind": found.procedure_kind, "target_asset_ids": list(found.plan.asset_ids)}
+    target = {
+        "kind": "ConductPlan",
+        "plan_id": plan_id,
+        "name": found.plan.name,
+        "override_parameters": dict(parameters),
+        "phases": [{"recipe_id": recipe_id, "name": name, **own} for recipe_id, name in found.phases],
+        **given_options(options),
+    }
+    return (yield from call(session, "rehearse", target=target, **given_options(how)))
+
+
+def rehearse_recipe(
+    session: ClientSession,
+    recipe: Reference,
+    assets: Sequence[Reference],
+    bindings: Mapping[str, Any],
+    how: Mapping[str, Any],
+) -> CallScript[Any]:
+    """Rehearse a recipe on these assets, as a procedure of its own."""
+    recipe_id = yield from session.id_of(RECIPE, recipe)
+    view = yield from call(session, "get_recipe", recipe_id=recipe_id)
+    asset_ids = []
+    for asset in assets:
+        asset_id = yield from session.id_of("Asset", asset)
+        asset_ids.append(asset_id)
+    target = {"kind": "ConductRecipe", "recipe_id": recipe_id, "name": view.name, "bindings": dict(bindings)}
+    target["target_asset_ids"] = asset_ids
+    return (yield from call(session, "rehearse", target=target, **given_options(how)))
+
+
 def launch_plan(
     session: ClientSession,
     plan: Reference,

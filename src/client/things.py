@@ -155,9 +155,43 @@ class PlanThing(Thing):
         given = {**(parameters or {}), **more_parameters}
         return self.client.carry_out(launching.preflight_plan(self.client.session, self.reference, options, given))
 
+    def rehearse(
+        self,
+        *,
+        subject: Reference | None = None,
+        recipes: Sequence[Reference] | None = None,
+        parameters: Mapping[str, object] | None = None,
+        at: object = None,
+        start_from: str | None = None,
+        assume: Mapping[str, object] | None = None,
+        **more_parameters: object,
+    ) -> Any:
+        """Walk a run with these parameters on a twin of its signals: what would stop it, how far it moves, how long
+        it takes; nothing moves."""
+        given, how = {**(parameters or {}), **more_parameters}, {"at": at, "start_from": start_from, "assume": assume}
+        options = {"subject_id": subject}
+        exchange = launching.rehearse_plan(self.client.session, self.reference, recipes, options, given, how)
+        return self.client.carry_out(exchange)
+
 
 class RecipeThing(Thing):
     """A recipe, which procedures are made from."""
+
+    def rehearse(
+        self,
+        *,
+        on: Reference | Sequence[Reference] = (),
+        parameters: Mapping[str, object] | None = None,
+        at: object = None,
+        start_from: str | None = None,
+        assume: Mapping[str, object] | None = None,
+        **more_parameters: object,
+    ) -> Any:
+        """Walk the recipe on a twin of its signals: what would stop it, how far it moves, how long it takes;
+        nothing moves."""
+        given, how = {**(parameters or {}), **more_parameters}, {"at": at, "start_from": start_from, "assume": assume}
+        assets = [on] if isinstance(on, str | UUID) else on
+        return self.client.carry_out(launching.rehearse_recipe(self.client.session, self.reference, assets, given, how))
 
     def conduct(
         self,

@@ -42,7 +42,7 @@ CONTEXTS = {
         "conduct.point_list",
         *("step.plan_steps",),
         *("conduct.control_signals", "conduct.work_items", "launch.launch", "target.start_launch", "schedule.schedule"),
-        *("schedule.views", "queue.queue", "queue.item_records", "queue.views"),
+        *("schedule.views", "queue.queue", "queue.item_records", "queue.views", "views.conduct_rehearsal"),
     ),
     "campaign": ("campaign.campaign",),
     "calibration": ("calibration.calibration", "federation.publication", "views.at_risk_results"),

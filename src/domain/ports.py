@@ -10,6 +10,7 @@ from baton.domain.agent.reactions import ReactionPort
 from baton.domain.conduct.control_signals import SignalPort
 from baton.domain.conduct.estimates import ConductTimePort
 from baton.domain.conduct.ledger import LedgerPort
+from baton.domain.conduct.rehearsal import RehearsalPort
 from baton.domain.conduct.signals import MonitorPort
 from baton.domain.conduct.step_list import StepListPort
 from baton.domain.conduct.work_items import WorkPort
@@ -52,6 +53,8 @@ class Ports(Protocol):
     def conduct_reader(self) -> LedgerPort: ...
     @property
     def conduct_times(self) -> ConductTimePort: ...
+    @property
+    def rehearsals(self) -> RehearsalPort: ...
     @property
     def step_lists(self) -> StepListPort: ...
     @property

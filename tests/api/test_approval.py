@@ -132,7 +132,7 @@ class TestFromProposalToEffect:
         commands.append(
             {"operation": "withdraw_proposal", "target_id": proposed["proposal_id"], "arguments": {"reason": "sure"}}
         )
-        answer = await person.post("/rehearsals", {"commands": commands})
+        answer = await person.post("/rehearsals/commands", {"commands": commands})
         assert answer.status_code == 200, answer.text
         assert [one["code"] for one in answer.json()["outcomes"]] == [None, None, "UnauthorizedError", None]
 

@@ -145,6 +145,16 @@ async def test_a_preflight_for_a_later_time_prints_what_would_have_to_be_true(da
     assert refused.returncode == 1
 
 
+async def test_a_rehearsal_says_what_would_stop_it_by_its_exit_code(daily_service: DailyService) -> None:
+    found = await daily_service.baton("rehearse", PLAN, "--json")
+    verdict = json.loads(found.stdout)["verdict"]
+    assert found.returncode == {"goes_through": 0, "may_stop_at": 2, "stops_at": 1}[verdict], found.stderr
+    recipes = await daily_service.answer("call", "list_recipes")
+    alone = await daily_service.baton("rehearse", recipes["items"][0]["name"])
+    assert alone.returncode in (0, 1, 2)
+    assert alone.stdout.startswith(("It ", "A start ", "No step")), alone.stderr
+
+
 async def test_events_are_printed_and_followed(daily_service: DailyService, tmp_path: Path) -> None:
     with daily_service.open_command(
         "events", "-f", "-n", "0", "--type", "SubjectRegistered", "--json", directory=tmp_path

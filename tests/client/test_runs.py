@@ -118,6 +118,8 @@ async def test_a_start_can_be_asked_for_and_tried_without_starting(client: Async
     before = await count_runs(client, built.plan)
     verdict = await client.plans[built.plan].preflight(exposure=0.02)
     assert verdict.effective_parameters == {"exposure": 0.02}
+    rehearsed = await client.plans[built.plan].rehearse(exposure=0.02)
+    assert (rehearsed.walked_count > 0, len(rehearsed.phases)) == (True, 1)
     would = await client.plans[built.plan].start(exposure=0.02, dry_run=True)
     assert [one.event_type for one in would.would] == PLAN_LAUNCH
     assert await count_runs(client, built.plan) == before

@@ -10,13 +10,13 @@ from typing import Any
 import typer
 
 import baton.api.app
-from baton.application.conduct.step_effects import NOT_REACHED
 from baton.application.control import ControlError
 from baton.application.settings import Settings
 from baton.cli.doctor.examination import CHECKS
 from baton.cli.main import RecipeGroup, app
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.refusals import Refusal
+from baton.domain.step.signal_rules import NOT_REACHED
 from tests.support.documents.document_player import PLANT
 from tests.support.documents.fenced_blocks import ROOT, documents
 from tests.support.documents.shift_aggregate import subclasses

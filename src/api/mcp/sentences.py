@@ -123,6 +123,8 @@ def _known_form(answer: Answer) -> str | None:
             return _gates_sentence(passed, gates)
         case {"message": str(message), "held": _, "still_armed": _}:
             return message
+        case {"message": str(message), "verdict": _, "fingerprint": _}:
+            return message
         case {"waiting": bool(waiting), "evidence": _}:
             number = answer.get("question")
             asked = f"The conduct waits for advice; the question has number {number}."

@@ -13,7 +13,9 @@ from baton.domain.shared.text import PERSONAL_MARK, VISIBLE
 
 NULL = {"type": "null"}
 EMPTY: tuple[Any, ...] = (None, [], {})
-LEFT_OUT = frozenset({"title", "discriminator", "unit", "minLength", "maxLength", PERSONAL_MARK})
+LEFT_OUT = frozenset(
+    {"title", "discriminator", "unit", "minLength", "maxLength", "maxItems", "maxProperties", PERSONAL_MARK}
+)
 WIDE = 2**31 - 1  # a bound beyond this one tells nothing
 LONGEST_FORM = 6000  # bytes of a schema that is listed whole
 LONGEST_PART = 2000  # bytes of an argument that a longer schema shows

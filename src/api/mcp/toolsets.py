@@ -14,7 +14,7 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
             *("get_my_access", "get_beamline_now", "list_waiting", "list_events", "get_work"),
             *("list_plans", "get_plan", "list_runs", "get_run", "get_run_conduct", "preflight_run"),
             *("launch", "conduct_run", "resume_run", "adjust_run", "append_run_logbook_entries"),
-            *("list_recipes", "get_recipe", "list_procedures", "preflight_procedure"),
+            *("list_recipes", "get_recipe", "list_procedures", "preflight_procedure", "rehearse"),
             *("conduct_procedure", "conduct_from_procedure", "get_procedure_conduct", "resolve_procedure_step"),
             *("list_assets", "read_signals", "list_subjects"),
             *("list_queues", "get_queue", "add_queue_items", "hold_queue"),
@@ -27,7 +27,7 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
             *("list_recipes", "get_recipe", "list_procedures", "get_procedure", "register_procedure_from_recipe"),
             *("preflight_procedure", "conduct_until_advised", "conduct_until_advised_from", "conduct_until_converged"),
             *("get_procedure_steering", "advise_procedure", "list_procedure_iterations", "get_procedure_conduct"),
-            *("list_procedure_points", "list_runs", "get_run", "read_signals", "list_assets", "list_cautions"),
+            *("list_procedure_points", "list_runs", "get_run", "read_signals", "list_assets", "list_cautions", "rehearse"),
         )
     ),
     McpToolset.AUDITOR: frozenset(
@@ -59,6 +59,7 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
             *("list_capabilities", "define_capability", "list_methods", "define_method", "define_practice"),
             *("list_plans", "define_plan", "inspect_plan_binding", "list_recipes", "get_recipe", "define_recipe"),
             *("draft_steps", "version_recipe", "register_procedure_from_recipe", "preflight_procedure", "conduct_procedure"),
+            "rehearse",
             *("conduct_from_procedure", "get_procedure_conduct", "resolve_procedure_step"),
             *("list_schedules", "define_schedule", "hold_schedule", "resume_schedule"),
         )

@@ -1,9 +1,8 @@
 """Between which values signals may be set: by the owners of a signal, and by its control system."""
 
 import asyncio
-import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 from weakref import WeakValueDictionary
@@ -13,10 +12,11 @@ from baton.application.commands import Commands
 from baton.application.control import Control, ControlAccessDeniedError, SetpointOutOfLimitsError, limits_of
 from baton.domain.equipment.signals import SignalLimits, owners_of, tightest_limits
 from baton.domain.shared.reads import Reads
+from baton.domain.step.signal_rules import finite_numbers, refuse_out_of_limits
+from baton.domain.step.step_values import StepFault
 
 REREAD_SECONDS = 0.9  # a limit that is set counts at the latest a second later
 MAX_KNOWN = 10_000  # signals whose limits are remembered
-WHOSE = {"owners": "its owners allow", "control_system": "the control system allows"}  # by the fact `whose`
 
 
 def declared_limits(addresses: Collection[str]) -> Reads[dict[str, SignalLimits | None]]:
@@ -46,12 +46,12 @@ class SetpointLimits:
 
     async def check(self, address: str, value: object) -> None:
         """Raise SetpointOutOfLimitsError for a number outside the limits; what is no finite number has none."""
-        numbers = list(finite_numbers(value))
-        if not numbers:
+        if next(finite_numbers(value), None) is None:
             return
-        for source, limits in (await self._read(address)).by_source.items():
-            if limits is not None:
-                refuse_outside(address, numbers, limits, source)
+        try:
+            refuse_out_of_limits(address, value, (await self._read(address)).by_source)
+        except StepFault as fault:
+            raise SetpointOutOfLimitsError(str(fault), fault.facts) from None
 
     async def _read(self, address: str) -> KnownLimits:
         lock = self._locks.setdefault(address, asyncio.Lock())
@@ -73,24 +73,3 @@ async def control_limits(control: Control, address: str) -> SignalLimits | None:
     except ControlAccessDeniedError:
         return None
     return None if limits is None else SignalLimits(low=limits.low, high=limits.high)
-
-
-def finite_numbers(value: object) -> Iterator[float]:
-    """Yield the numbers in a value that is to be written."""
-    match value:
-        case list() | tuple():
-            for item in value:
-                yield from finite_numbers(item)
-        case int() | float() if abs(value) < math.inf:
-            yield value
-
-
-def refuse_outside(address: str, numbers: list[float], limits: SignalLimits, whose: str) -> None:
-    """Refuse the first of these numbers that lies outside the limits."""
-    outside = next((number for number in numbers if not limits.admits(number)), None)
-    if outside is not None:
-        sides = (("from", limits.low), ("to", limits.high))
-        allowed = " ".join(f"{word} {side!r}" for word, side in sides if side is not None)
-        detail = f"{address} was not set to {outside!r}: {WHOSE[whose]} values {allowed}."
-        facts = {"address": address, "value": outside, "low": limits.low, "high": limits.high, "whose": whose}
-        raise SetpointOutOfLimitsError(detail, facts)

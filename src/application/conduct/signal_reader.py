@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from baton.application.conduct.signal_limits import control_limits
-from baton.application.conduct.step_effects import plain, shape
 from baton.application.control import Control, ControlError, ControlTimeoutError, Reading, ReadingKind
 from baton.application.long_work import Pace, carries_out
 from baton.application.ports import Engine, EngineUnavailableError, Job
@@ -22,6 +21,7 @@ from baton.domain.conduct.control_signals import (
     SignalsUnreadableError,
 )
 from baton.domain.equipment.signals import SignalLimits
+from baton.domain.step.plain_values import plain, shape
 
 READ_SECONDS = 4.0  # that all signals together have to be read
 ANSWER_SECONDS = 5.0  # and that the answer may take in all

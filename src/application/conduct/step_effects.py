@@ -1,19 +1,15 @@
 """The effect of each kind of step, through the ports to plant and programs; the ledger is not involved."""
 
 import asyncio
-import math
-import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice
 from typing import Any, Generic, TypeVar, assert_never
 
 from baton.application.conduct.actions import ActionCall, Actions, FindableAction, UnknownActionError, perform
 from baton.application.conduct.compute import Compute, ComputeError, JobSpec, provide_result, submission_key
-from baton.application.conduct.unit_edge import UnitEdge
 from baton.application.control import (
     Control,
     ControlAccessDeniedError,
@@ -32,17 +28,15 @@ from baton.domain.conduct.messages import WRITE_TIMEOUT, StepPlace
 from baton.domain.recipe import steps
 from baton.domain.recipe.steps import CaptureRef, OutputRef, RecipeStep, Verification
 from baton.domain.shared.deployment import DeclaredRoute
-from baton.domain.shared.text import shorten
-from baton.domain.shared.units import UnitPolicy
-from baton.domain.step import step_values
+from baton.domain.shared.units import UnitPolicy, unit_registry
+from baton.domain.step import signal_rules, step_values
+from baton.domain.step.plain_values import plain
 from baton.domain.step.results import ActuationKind, touched_kind
-from baton.domain.step.step_values import Memory, StepFault, meets, reference_field
+from baton.domain.step.signal_rules import UnitEdge
+from baton.domain.step.step_values import Memory, StepFault, reference_field
 
 T = TypeVar("T")
-MAX_ARRAY_NUMBERS = 1000  # numbers of an array that a row holds; of a larger one it holds the shape
 MAX_SENT = 10  # unconfirmed values per address that a row holds: the last ones
-NOT_REACHED = "SetpointNotReachedError"  # the error class of a setpoint that did not come near what was written
-UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # characters that no row can hold
 
 
 @dataclass(frozen=True)
@@ -116,13 +110,12 @@ class StepEffects:
         """Write a value within its limits, as its signal counts it, and wait until it is confirmed; then read back, as
         evidence or as a condition."""
         value, witness = memory.value(step.value), FencedControl(self.control, fence, self.check_limits, self.stood_still)
-        has_number = any(map(step_values.is_number, leaves(value)))
-        edge, converted = UnitEdge(step.unit if has_number else None, self.unit_policy), dict[str, Any]()
+        edge, converted = signal_rules.setpoint_edge(step, value, self.unit_policy), dict[str, Any]()
 
         async def write() -> EffectResult:
             stated = await read_unit(witness, step.address, edge)
-            written = edge.to_signal(value, stated, step.address)
-            converted.update(converted_field(written, stated.units) if edge.differs(stated) else {})
+            written = edge.to_signal(value, stated.units, step.address)
+            converted.update(converted_field(written, stated.units) if edge.differs(stated.units) else {})
             await witness.write(step.address, written, timeout=WRITE_TIMEOUT)
             asked = Asked(value, edge)
             if isinstance(step.verify, Verification):
@@ -153,32 +146,23 @@ class StepEffects:
         """Read until the signal is as near to what was written as is wanted; raise a fault where the time is up before."""
 
         def is_near(reading: Reading) -> bool:
-            trusted = reading.quality.value != step_values.BAD
-            return trusted and step_values.is_reached(asked, reading.value, reading.index, tolerance)
+            return signal_rules.is_near(asked, reading.value, reading.quality.value, reading.index, tolerance)
 
         began = self.time.now()
         reading = await control.read(address)
         asked = await wanted.of(reading, address)
-        tolerance = await UnitEdge(verify.unit, self.unit_policy).difference(verify.tolerance, reading, address)
+        edge = UnitEdge(verify.unit, self.unit_policy)
+        await load_units_of(edge, reading)
+        tolerance = edge.difference(verify.tolerance, reading.units, address)
         if not is_near(reading) and verify.timeout is not None:
             deadline = began + timedelta(seconds=verify.timeout)
             reading = await self._follow(control, address, reading, is_near, deadline)
         says = {"post_reading": reading_document(reading), "waited": (self.time.now() - began).total_seconds()}
         if is_near(reading):
             return EffectResult(says)
-        read, unit = plain(reading.value), "" if reading.units is None else f" {reading.units}"
-        message = (
-            f"{address} reads {brief(read)}{unit} with quality {reading.quality.value}, which is not within "
-            f"{tolerance:g} of {brief(plain(asked))}."
-        )
-        facts = {
-            "address": address,
-            "asked": bounded_value(plain(asked)),
-            "read": bounded_value(read),
-            "tolerance": tolerance,
-        }
-        facts |= {} if reading.units is None else {"unit": plain(reading.units)}
-        raise DetailedFault(StepFault(NOT_REACHED, message, facts), says)
+        quality = reading.quality.value
+        fault = signal_rules.not_reached(address, asked, reading.value, reading.units, quality, tolerance)
+        raise DetailedFault(fault, says)
 
     def action(self, step: steps.RecipeActionStep, fence: Fence) -> Effect[EffectResult]:
         """Perform a registered action."""
@@ -220,23 +204,21 @@ class StepEffects:
         expected, edge = memory.value(criterion.expected), UnitEdge(step.unit, self.unit_policy)
 
         def satisfies(reading: Reading) -> bool:
-            value = edge.from_signal(reading, step.address)
-            return reading.quality.value == step_values.GOOD and meets(criterion, expected, value, reading.index)
+            value = edge.from_signal(reading.value, reading.units, step.address)
+            return signal_rules.satisfies(step, expected, value, reading.quality.value, reading.index)
 
         async def judge() -> EffectResult:
             began = self.time.now()
             reading = await witness.read(step.address)
-            await edge.load(reading)
+            await load_units_of(edge, reading)
             if not satisfies(reading) and deadline is not None:
                 reading = await self._follow(witness, step.address, reading, satisfies, deadline)
             says = {"reading": reading_document(reading), "waited": (self.time.now() - began).total_seconds()}
-            if edge.differs(reading):
-                says |= converted_field(edge.from_signal(reading, step.address), step.unit)
+            if edge.differs(reading.units):
+                says |= converted_field(edge.from_signal(reading.value, reading.units, step.address), step.unit)
             if satisfies(reading):
                 return EffectResult(says)
-            found = f"reads {plain(reading.value)!r} with quality {reading.quality.value}"
-            fault = StepFault("CheckFailedError", f"{step.address} {found}, which does not meet the criterion.")
-            raise DetailedFault(fault, says)
+            raise DetailedFault(signal_rules.unmet(step.address, reading.value, reading.quality.value), says)
 
         judged = {**criterion.model_dump(mode="json", exclude={"expected"}), "expected": plain(expected)}
         says = {"address": step.address, "criterion": judged, **edge.unit_field(), **reference_field(criterion.expected)}
@@ -268,11 +250,11 @@ class StepEffects:
         async def read() -> EffectResult:
             step_values.refuse_refill(step.capture_name, memory.captures)
             reading = await witness.read(step.address)
-            await edge.load(reading)
+            await load_units_of(edge, reading)
             says = {"reading": reading_document(reading)}
             try:
-                step_values.capturable_number(reading.value, reading.quality.value, step.address)
-                number = edge.from_signal(reading, step.address)
+                quality = reading.quality.value
+                number = signal_rules.captured_number(step.address, reading.value, quality, edge, reading.units)
             except StepFault as fault:
                 raise DetailedFault(fault, says) from fault
             unit = {"captured_unit": step.unit} if edge.is_asked else {}
@@ -294,8 +276,14 @@ class Asked:
 
     async def of(self, reading: Reading, address: str) -> Any:
         """Return the value as a signal that was read counts it."""
-        await self.edge.load(reading)
-        return self.edge.to_signal(self.value, reading, address)
+        await load_units_of(self.edge, reading)
+        return self.edge.to_signal(self.value, reading.units, address)
+
+
+async def load_units_of(edge: UnitEdge, reading: Reading) -> None:
+    """Have the units loaded where they will be needed, while other steps run."""
+    if edge.differs(reading.units):
+        await asyncio.to_thread(unit_registry)
 
 
 async def read_unit(control: Control, address: str, edge: UnitEdge) -> Reading:
@@ -306,7 +294,7 @@ async def read_unit(control: Control, address: str, edge: UnitEdge) -> Reading:
         reading = await control.read(address)
     except ControlAccessDeniedError:
         return Reading(value=None)
-    await edge.load(reading)
+    await load_units_of(edge, reading)
     return reading
 
 
@@ -397,51 +385,3 @@ def reading_document(reading: Reading) -> dict[str, object]:
         "sampled_at": reading.sampled_at and reading.sampled_at.isoformat(),
         **({} if reading.units is None else {"units": plain(reading.units)}),
     }
-
-
-def plain(value: object) -> Any:
-    """Return a value as a row can hold it: no NaN, no NUL, of a large array only the shape, and text for what is no JSON."""
-    match value:
-        case None | int():
-            return value
-        case float():
-            return value if math.isfinite(value) else str(value)
-        case str():
-            return UNSTORABLE.sub("\ufffd", value)
-        case list() | tuple():
-            if len(list(islice(leaves(value), MAX_ARRAY_NUMBERS + 1))) > MAX_ARRAY_NUMBERS:
-                return {"kind": "Array", "shape": shape(value)}
-            return [plain(item) for item in value]
-        case Mapping():
-            return {plain(str(key)): plain(item) for key, item in value.items()}
-    return plain(str(value))
-
-
-def bounded_value(value: object) -> Any:
-    """Return a plain value as facts hold it: of an array the shape, of a text the beginning."""
-    if isinstance(value, list):
-        return {"kind": "Array", "shape": shape(value)}
-    return shorten(value) if isinstance(value, str) else value
-
-
-def brief(value: object) -> str:
-    """Return a plain value in the words of a failure."""
-    return shorten(repr(bounded_value(value)))
-
-
-def shape(value: object) -> list[int]:
-    """Return the lengths of a list and of the lists in it."""
-    lengths: list[int] = []
-    while isinstance(value, list | tuple):
-        lengths.append(len(value))
-        value = value[0] if value else None
-    return lengths
-
-
-def leaves(value: object) -> Iterator[Any]:
-    """Yield the items of a list and of the lists in it."""
-    if not isinstance(value, list | tuple) or not value:
-        yield value
-        return
-    for item in value:
-        yield from leaves(item)

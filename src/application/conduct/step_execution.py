@@ -28,7 +28,7 @@ from baton.application.conduct.actions import (
 from baton.application.conduct.compute import Compute, ComputeError, ComputeOutcomeUnknown
 from baton.application.conduct.conduct_record import RecordWatch, StepPlan, StepPlans
 from baton.application.conduct.ledger import BeginRequest, BeginResult, Ledger, StoredRow
-from baton.application.conduct.step_effects import Effect, EffectResult, plain
+from baton.application.conduct.step_effects import Effect, EffectResult
 from baton.application.conduct.submissions import SubmittedAction, SubmittedProgram, SubmittedWork
 from baton.application.control import ControlError
 from baton.application.long_work import Pace, carries_out
@@ -41,6 +41,7 @@ from baton.domain.conduct.signals import ConductSignals
 from baton.domain.procedure.activity_logbook import Activity, StepKind
 from baton.domain.recipe.steps import RecipeActionStep, RecipeComputeStep, RecipeStep, wait_seconds
 from baton.domain.steering.steering import Point
+from baton.domain.step.plain_values import plain
 from baton.domain.step.plan_steps import PlanNews
 from baton.domain.step.results import Artifact, PlacedStep
 from baton.domain.step.step_values import Memory, StepFault, deposit_of

@@ -7,10 +7,11 @@ from typing import Any, Protocol, Self
 from baton.application.conduct import step_effects
 from baton.application.conduct.actions import ActionCall, FindableAction, HoldableAction, NotBegun, PreparedAction, Token
 from baton.application.conduct.compute import Compute, JobSpec
-from baton.application.conduct.step_effects import Effect, EffectResult, plain
+from baton.application.conduct.step_effects import Effect, EffectResult
 from baton.application.control import Fence, FencedControl
 from baton.domain.recipe.steps import RecipeActionStep, RecipeComputeStep
 from baton.domain.shared.deployment import DeclaredRoute
+from baton.domain.step.plain_values import plain
 from baton.domain.step.results import ActuationKind, merged_kind, touched_kind
 
 

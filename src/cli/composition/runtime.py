@@ -17,6 +17,7 @@ from baton.application.commands import Commands
 from baton.application.conduct.conduct_reader import ConductFeed
 from baton.application.conduct.conduct_times import ConductTimes
 from baton.application.conduct.conduct_work import ProcedureConductWork, RunConductWork
+from baton.application.conduct.rehearsals import Rehearsals
 from baton.application.conduct.signal_reader import SignalQuestions
 from baton.application.conduct.step_lists import StepLists
 from baton.application.launches import Launches
@@ -236,6 +237,7 @@ class Runtime:
         self.monitors = MonitorTerms(store)
         self.conduct_times = ConductTimes(store, self.conduct_reader)
         self.step_lists = StepLists(store)
+        self.rehearsals = Rehearsals(self.conduct_reader)
         self.conduct_feed = ConductFeed(store, self.authorizer, self.conduct_reader, clock, new_id, self)
 
     def _open_providers(self) -> None:

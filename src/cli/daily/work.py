@@ -1,4 +1,4 @@
-"""`run`, `preflight`, `conduct`, `watch` and `ps`: work is started, asked about and followed."""
+"""`run`, `preflight`, `rehearse`, `conduct`, `watch` and `ps`: work is started, asked about and followed."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta
@@ -14,7 +14,7 @@ from baton.cli.daily.found_work import FoundWork, find_work, live_work
 from baton.cli.daily.session import ServiceSession, service_command
 from baton.cli.daily.steering import DryRunOption, WorkName, dry_run_lines
 from baton.cli.daily.tables import table_lines
-from baton.cli.messages import REFUSED, refuse
+from baton.cli.messages import MISUSED, REFUSED, refuse
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,6 +82,28 @@ def preflight(
     session.show(verdict, verdict_lines(verdict) if moment is None else condition_lines(verdict.conditions))
     if not verdict.passed if moment is None else any(failing_conditions(verdict.conditions)):
         raise SystemExit(REFUSED)
+
+
+@service_command(app)
+def rehearse(
+    session: ServiceSession,
+    target: Annotated[str, Argument(metavar="PLAN|RECIPE", help="A plan or a recipe: its name or id.")],
+    parameter: Parameters = None,
+    at: Annotated[str | None, Option(help="When it would begin, such as 2026-03-04T22:00:00Z; else now.")] = None,
+    start_from: Annotated[str | None, Option("--from", help="last_known or now, which reads the signals.")] = None,
+) -> None:
+    """Walk a plan or recipe on a twin of its signals; exits with 0 where it goes through, 2 where it may stop, 1 where it
+    stops. Nothing moves."""
+    from baton.client.refusals import UnknownNameError
+
+    how: dict[str, Any] = {"parameters": parse_parameters(parameter), "at": at, "start_from": start_from}
+    try:
+        found = session.client.plans[target].rehearse(**how)
+    except UnknownNameError:
+        found = session.client.recipes[target].rehearse(**how)
+    session.show(found, [found.message, *(f"  {one.detail}" for one in found.gates if not one.passed)])
+    if found.verdict != "goes_through":
+        raise SystemExit(REFUSED if found.verdict == "stops_at" else MISUSED)
 
 
 @service_command(conduct, "recipe")

@@ -75,15 +75,15 @@ class VirtualAxis:
         return own, own
 
 
-def virtual_axes_of(steps: Iterable[Step], run: Run | None) -> Reads[dict[str, VirtualAxis]]:
-    """Return the virtual axes that steps address, resolved by the plan of the parent run."""
+def virtual_axes_of(steps: Iterable[Step], plan_id: UUID | None) -> Reads[dict[str, VirtualAxis]]:
+    """Return the virtual axes that steps address, resolved by this plan, which is that of the parent run."""
     targets = {step.address for step in steps if isinstance(step, SetpointStep)}
     addresses = sorted(address for address in targets if address.startswith(SCHEME))
     if not addresses:
         return {}
-    if run is None:
+    if plan_id is None:
         raise unresolved_axis(addresses[0], "the procedure has no parent run whose plan would say its wiring")
-    plan = yield from require(Plan, run.plan_id)
+    plan = yield from require(Plan, plan_id)
     found: dict[str, VirtualAxis] = {}
     for address in addresses:
         found[address] = yield from _resolve(address, plan)
@@ -260,8 +260,12 @@ def prepare_steps(procedure: Procedure, sent: Sequence[Any], run: Run | None) ->
         if sent:
             raise ProcedureStepsForbiddenError("The procedure follows a recipe; conduct it without steps of your own.")
         expansion = yield from recorded_expansion(procedure)
-    axes = yield from virtual_axes_of(expansion.every_step, run)
-    words = words_of(procedure, run)
+    return (yield from pin_expansion(expansion, None if run is None else run.plan_id, words_of(procedure, run)))
+
+
+def pin_expansion(expansion: Expansion, plan_id: UUID | None, words: Mapping[str, str]) -> Reads[Expansion]:
+    """Return steps as they are pinned: with virtual axes resolved by a plan, units of captures, and names of outputs."""
+    axes = yield from virtual_axes_of(expansion.every_step, plan_id)
     expansion = with_capture_units(expansion)
     policy = (yield from ask(DeploymentPort.deployment)).unit_policy if axes else UnitPolicy.IGNORE
     pinned = Expansion(

@@ -1,6 +1,7 @@
 """The preflight of a procedure: every gate of starting or resuming it, by hand and by a conduct, asked at once.
 The rules are those that the commands themselves are judged by, in the same order."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 from uuid import UUID
@@ -61,6 +62,9 @@ FIRST_CONDUCTS = ("conduct_procedure", "conduct_or_hold_procedure", "conduct_unt
 STEERED_CONDUCTS = (*FIRST_CONDUCTS, "conduct_until_advised")  # The conducts that begin a procedure with a recipe.
 
 
+UnitLoader = Callable[[Expansion], Reads[SignalUnits]]
+
+
 class ProcedurePreflight(AnswerForm):
     """Every gate's verdict in order, and what that means for beginning or going on by hand and by a conduct.
 
@@ -105,11 +109,8 @@ class PreflightProcedure(Query[ProcedurePreflight]):
     """Ask every gate whether this procedure could start now or, from Held, go on; and change nothing."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]:
+        by_hand, conducts = asked_commands(procedure)
         resuming = procedure.status is HELD
-        by_hand = ResumeProcedure() if resuming else StartProcedure()
-        conducts: Commands = FIRST_CONDUCTS if procedure.recipe_id is None else STEERED_CONDUCTS
-        if resuming:
-            conducts = () if procedure.conduct_mode is None else (start.RESUMING[procedure.conduct_mode],)
         commands = (by_hand.operation.name, *conducts)
         report = GateReport()
         cautions, steps, signals, units = yield from ask_gates(report, procedure, call, by_hand, conducts)
@@ -132,6 +133,13 @@ class PreflightProcedure(Query[ProcedurePreflight]):
         )
 
 
+def asked_commands(procedure: Procedure) -> tuple[StartProcedure | ResumeProcedure, Commands]:
+    """Return the command by hand and the conducts that the gates are asked for."""
+    if procedure.status is not HELD:
+        return StartProcedure(), FIRST_CONDUCTS if procedure.recipe_id is None else STEERED_CONDUCTS
+    return ResumeProcedure(), () if procedure.conduct_mode is None else (start.RESUMING[procedure.conduct_mode],)
+
+
 def preflight_estimate(procedure: Procedure, call: Call, steps: Expansion | None) -> Reads[Estimate | None]:
     """Return how long a conduct of these steps takes or, from Held, what remains of the latest one."""
     if procedure.status is HELD:
@@ -144,7 +152,12 @@ def preflight_estimate(procedure: Procedure, call: Call, steps: Expansion | None
 
 
 def ask_gates(
-    report: GateReport, procedure: Procedure, call: Call, by_hand: StartProcedure | ResumeProcedure, conducts: Commands
+    report: GateReport,
+    procedure: Procedure,
+    call: Call,
+    by_hand: StartProcedure | ResumeProcedure,
+    conducts: Commands,
+    load: UnitLoader = load_units,
 ) -> Reads[tuple[tuple[AcknowledgedCaution, ...], Expansion | None, WrittenSignals | None, SignalUnits | None]]:
     """Ask every gate of the command by hand and of the conducts; return the cautions of a conduct, its steps, its signals
     and their units."""
@@ -182,7 +195,7 @@ def ask_gates(
         report.skip(["targets_found"], both)
     if steps is not None and signals is not None:
         yield from ask_plans(report, call, conducts, steps, signals)
-    units = yield from ask_signals(report, procedure, conducts, steps, signals)
+    units = yield from ask_signals(report, procedure, conducts, steps, signals, load)
     for asset_ids, commands in asking.items():
         if (facts := loaded.get(asset_ids)) is None:
             report.skip([gate.name for gate in start.GATES], commands)
@@ -215,7 +228,12 @@ def ask_plans(report: GateReport, call: Call, conducts: Commands, steps: Expansi
 
 
 def ask_signals(
-    report: GateReport, procedure: Procedure, conducts: Commands, steps: Expansion | None, signals: WrittenSignals | None
+    report: GateReport,
+    procedure: Procedure,
+    conducts: Commands,
+    steps: Expansion | None,
+    signals: WrittenSignals | None,
+    load: UnitLoader,
 ) -> Reads[SignalUnits | None]:
     """Ask the gates on the signals that a conduct would write and read; return their units."""
     if steps is None or signals is None:
@@ -223,7 +241,7 @@ def ask_signals(
         return None
     remark = f"{unowned_sentence(signals)}; this deployment allows that." if signals.unowned_addresses else None
     report.ask("signals_owned", conducts, lambda: refuse_unowned(signals), signals.owner_ids, remark)
-    units = yield from report.ask_reads("units_agree", conducts, load_units(steps), signals.owner_ids)
+    units = yield from report.ask_reads("units_agree", conducts, load(steps), signals.owner_ids)
     first, space = 0, None
     if procedure.status is HELD and procedure.conduct_mode is ConductMode.FLAT:
         first = yield from first_undone_step(procedure)

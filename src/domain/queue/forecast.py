@@ -14,6 +14,7 @@ from baton.domain.conduct.conduct import conducted_assets, refuse_rivals, with_a
 from baton.domain.conduct.estimates import (
     UNLIMITED,
     ConductTimePort,
+    ConductWalk,
     Estimate,
     conduct_estimate,
     estimate_walk,
@@ -202,16 +203,20 @@ def target_estimate(expansions: Expansions) -> Reads[Estimate | None]:
     for what, steps in expansions:
         if steps is None:
             return None
-        command: Any = what.conduct_command()
-        walk = replace(
-            walk_of(steps.steps, steps.closing_steps),
-            mode=MODES[command.operation.command_name],
-            unconverged_cap=getattr(command, "max_consecutive_unconverged_iterations", None),
-            budget=getattr(command, "budget", None) or UNLIMITED,
-        )
+        walk = arranged_walk(what.conduct_command(), steps)
         durations = yield from ask(ConductTimePort.step_durations, walk.keys)
         parts.append(estimate_walk(walk, durations, first_position(walk)))
     return sum_estimates(parts, None) if parts else None
+
+
+def arranged_walk(command: Any, steps: Expansion) -> ConductWalk:
+    """Return the walk of the conduct that a command opens from the beginning."""
+    return replace(
+        walk_of(steps.steps, steps.closing_steps),
+        mode=MODES[command.operation.command_name],
+        unconverged_cap=getattr(command, "max_consecutive_unconverged_iterations", None),
+        budget=getattr(command, "budget", None) or UNLIMITED,
+    )
 
 
 def forecast_queue(queue: Queue, call: Call, count: int = FORECAST) -> Reads[tuple[ItemForecast, ...]]:

@@ -41,7 +41,7 @@ class ChosenOptions(Value):
     watch: Annotated[
         WatchedGates | None,
         Field(
-            description="The gates that hold it when they close meanwhile; [] for none. Left out: the procedure's, its "
+            description="Gates that hold it when they close; [] for none. Left out: the procedure's, its "
             "recipe's, else enclosure.",
             exclude_if=lambda watch: watch is None,
         ),
@@ -49,8 +49,7 @@ class ChosenOptions(Value):
     on_unknown_outcome: Annotated[
         OnUnknownOutcome | None,
         Field(
-            description="What an unknown outcome of an action or program leads to. Left out: the procedure's, its recipe's, "
-            "the command's choice.",
+            description="What an unknown outcome leads to. Left out: the procedure's, its recipe's, the command's choice.",
             exclude_if=lambda outcome: outcome is None,
         ),
     ] = None

@@ -6,12 +6,23 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class ActionForecast:
+    """What an action says that it would do with its parameters, before it does anything."""
+
+    seconds: float | None = None  # How long it would take, where that follows from the parameters.
+    files: tuple[str, ...] = ()  # The addresses of files that it would write.
+    moves: tuple[tuple[str, Any], ...] = ()  # Every value that it would write, with its address, in their order.
+    refusal: tuple[str, str, Mapping[str, Any]] | None = None  # The class, sentence and facts by which it would refuse.
+
+
+@dataclass(frozen=True)
 class ActionSignals:
     """Which parameters of an action hold addresses that it writes to, at them or below, and which it only reads."""
 
     writes: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     derived_writes: Callable[[Mapping[str, Any]], Iterable[str]] | None = None  # Further addresses, by all parameters.
+    rehearse: Callable[[Mapping[str, Any]], ActionForecast] | None = None  # What it would do, by all parameters.
 
     def addresses(self, params: Mapping[str, object]) -> tuple[set[str], set[str]]:
         """Return what the action writes and reads with these parameters; raise ValueError where one holds no address."""

@@ -7,20 +7,17 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue, ValidationError
 
+from baton.domain.conduct.rehearsal import InvalidRehearsalError
 from baton.domain.kernel import Call, Command, Query, Value
 from baton.domain.registry import REGISTRY, Operation, standalone_query
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.further_commands import give
 from baton.domain.shared.reads import Reads, holder_of, permitted_commands
-from baton.domain.shared.refusals import Invalid, Refusal, UnauthorizedError
+from baton.domain.shared.refusals import Refusal, UnauthorizedError
 from baton.domain.shared.writes import Also, Claim
 from baton.domain.trust.authorization import own_access
 
 MOST_COMMANDS = 1000
-
-
-class InvalidRehearsalError(Invalid, context="edge"):
-    """What is to be rehearsed is no command that changes one thing at once."""
 
 
 class RehearsedCommand(Value):
@@ -54,7 +51,12 @@ class CommandRehearsal(AnswerForm):
 
 
 @standalone_query(
-    "/rehearsals", context="edge", method="POST", returns=CommandRehearsal, mcp=False, refuses=[InvalidRehearsalError]
+    "/rehearsals/commands",
+    context="edge",
+    method="POST",
+    returns=CommandRehearsal,
+    mcp=False,
+    refuses=[InvalidRehearsalError],
 )
 class RehearseCommands(Query[CommandRehearsal]):
     """Judge commands as if they were given one after the other, as the caller; nothing is recorded.

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints,
 from baton.application.conduct import actions
 from baton.application.control import Control, Quality, Timekeeper, always_open
 from baton.application.plant import SignalAddress
+from baton.domain.shared.action_signals import ActionForecast
 from baton.infrastructure.control.area_detector import DONE, UNLIMITED, camera_signal, writer_signal
 
 POLL_SECONDS = 0.05
@@ -114,7 +115,82 @@ class StreamParameters(AcquisitionParameters):
         return self
 
 
-@actions.touches()
+Writes = tuple[tuple[str, Any], ...]
+
+
+def forecast_settle(params: Mapping[str, Any]) -> ActionForecast:
+    """Return what `settle` would do."""
+    return ActionForecast(SettleParameters.parse(params).seconds)
+
+
+def forecast_collect(params: Mapping[str, Any]) -> ActionForecast:
+    """Return what `collect` would do."""
+    wanted = CollectParameters.parse(params)
+    return ActionForecast(exposure_seconds(wanted), moves=acquisition_writes(wanted))
+
+
+def forecast_discrete(params: Mapping[str, Any]) -> ActionForecast:
+    """Return what `discrete` would do; the time of the moves between its points is not known."""
+    wanted = DiscreteParameters.parse(params)
+    seconds = len(wanted.points) * (wanted.wait + (exposure_seconds(wanted) or 0.0))
+    at_points = [((wanted.axis, point), *acquisition_writes(wanted)) for point in wanted.points]
+    return ActionForecast(
+        seconds if wanted.trigger_mode == "Internal" else None, moves=tuple(one for each in at_points for one in each)
+    )
+
+
+def forecast_continuous(params: Mapping[str, Any]) -> ActionForecast:
+    """Return what `continuous` would do, but for the velocity that it sets back to what it was."""
+    wanted = ContinuousParameters.parse(params)
+    rate = () if wanted.rate is None else ((f"{wanted.axis}.VELO", wanted.rate),)
+    moves = ((wanted.axis, wanted.start), *rate, *acquisition_writes(wanted), (wanted.axis, wanted.stop))
+    return ActionForecast(exposure_seconds(wanted), moves=moves)
+
+
+def forecast_stream(params: Mapping[str, Any]) -> ActionForecast:
+    """Return what `stream` would do; the file is named by the camera."""
+    wanted = StreamParameters.parse(params)
+    seconds = (wanted.events or 0) * wanted.dwell if wanted.duration is None else wanted.duration
+    return ActionForecast(seconds, moves=(*stream_writes(wanted), *stream_ends(wanted.detector)))
+
+
+def exposure_seconds(wanted: CollectParameters) -> float | None:
+    """Return how long the images take that nothing outside triggers."""
+    return wanted.dwell * (wanted.repetitions or 0) if wanted.trigger_mode == "Internal" else None
+
+
+def camera_settings(wanted: CollectParameters) -> Writes:
+    """Return what is written to set the camera up."""
+    trigger = {"TriggerMode": wanted.trigger_mode, "TriggerSource": wanted.source, "TriggerPolarity": wanted.polarity}
+    images = {"AcquireTime": wanted.dwell, "ImageMode": "Multiple", "NumImages": wanted.repetitions}
+    written = (trigger | images).items()
+    return tuple((camera_signal(wanted.detector, name), value) for name, value in written if value is not None)
+
+
+def acquisition_writes(wanted: CollectParameters) -> Writes:
+    """Return what is written to acquire images."""
+    return (*camera_settings(wanted), (camera_signal(wanted.detector, "Acquire"), 1))
+
+
+def stream_writes(wanted: StreamParameters) -> Writes:
+    """Return what is written to begin a recording."""
+    detector = wanted.detector
+    return (
+        (camera_signal(detector, "AcquireTime"), wanted.dwell),
+        (camera_signal(detector, "ImageMode"), "Continuous"),
+        (writer_signal(detector, "FileWriteMode"), "Stream"),
+        (writer_signal(detector, "NumCapture"), wanted.events or UNLIMITED),
+        (writer_signal(detector, "Capture"), 1),
+        (camera_signal(detector, "Acquire"), 1),
+    )
+
+
+def stream_ends(detector: str) -> Writes:
+    """Return what is written to end a recording."""
+    return ((camera_signal(detector, "Acquire"), 0), (writer_signal(detector, "Capture"), 0))
+
+
+@actions.touches(rehearse=forecast_settle)
 async def settle(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Wait, and touch nothing."""
     wanted = SettleParameters.parse(params)
@@ -122,14 +198,14 @@ async def settle(control: Control, time: Timekeeper, params: Mapping[str, Any]) 
     return {"seconds": wanted.seconds}
 
 
-@actions.touches(writes=("detector",))
+@actions.touches(writes=("detector",), rehearse=forecast_collect)
 async def collect(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images without moving anything."""
     wanted = CollectParameters.parse(params)
     return {"repetitions": wanted.repetitions, **await _acquire(control, time, wanted)}
 
 
-@actions.touches(writes=("axis", "detector"))
+@actions.touches(writes=("axis", "detector"), rehearse=forecast_discrete)
 async def discrete(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images at each point of an axis."""
     wanted = DiscreteParameters.parse(params)
@@ -141,7 +217,7 @@ async def discrete(control: Control, time: Timekeeper, params: Mapping[str, Any]
     return {"points": len(wanted.points), "repetitions": wanted.repetitions, **state}
 
 
-@actions.touches(writes=("axis", "detector"))
+@actions.touches(writes=("axis", "detector"), rehearse=forecast_continuous)
 async def continuous(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images while an axis sweeps."""
     wanted = ContinuousParameters.parse(params)
@@ -156,20 +232,22 @@ async def continuous(control: Control, time: Timekeeper, params: Mapping[str, An
     return {"start": wanted.start, "stop": wanted.stop, **await _camera_state(control, wanted.detector)}
 
 
-@actions.touches(writes=("detector",), derived_writes=lambda params: [writer_signal(params["detector"], "").rstrip(":")])
+@actions.touches(
+    writes=("detector",),
+    derived_writes=lambda params: [writer_signal(params["detector"], "").rstrip(":")],
+    rehearse=forecast_stream,
+)
 async def stream(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Record into a file and return its address; the recording is stopped whatever happens."""
     wanted = StreamParameters.parse(params)
     detector = wanted.detector
-    acquire, capture = camera_signal(detector, "Acquire"), writer_signal(detector, "Capture")
-    await control.write(camera_signal(detector, "AcquireTime"), wanted.dwell)
-    await control.write(camera_signal(detector, "ImageMode"), "Continuous")
-    await control.write(writer_signal(detector, "FileWriteMode"), "Stream")
-    await control.write(writer_signal(detector, "NumCapture"), wanted.events or UNLIMITED)
+    *settings, (capture, _), (acquire, _) = stream_writes(wanted)
+    for address, value in settings:
+        await control.write(address, value)
 
     async def stop() -> None:
-        await _write_best_effort(control, acquire, 0)
-        await _write_best_effort(control, capture, 0)
+        for address, value in stream_ends(detector):
+            await _write_best_effort(control, address, value)
 
     try:
         await _start(control, capture)
@@ -209,11 +287,8 @@ async def _acquire(control: Control, time: Timekeeper, wanted: CollectParameters
 
 
 async def _set_up_camera(control: Control, wanted: CollectParameters) -> None:
-    trigger = {"TriggerMode": wanted.trigger_mode, "TriggerSource": wanted.source, "TriggerPolarity": wanted.polarity}
-    images = {"AcquireTime": wanted.dwell, "ImageMode": "Multiple", "NumImages": wanted.repetitions}
-    for name, value in (trigger | images).items():
-        if value is not None:
-            await control.write(camera_signal(wanted.detector, name), value)
+    for address, value in camera_settings(wanted):
+        await control.write(address, value)
 
 
 async def _start(control: Control, address: str) -> None:

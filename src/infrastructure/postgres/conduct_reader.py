@@ -12,6 +12,7 @@ from baton.domain.conduct.frames import LedgerRow, Outline, StreamRow
 from baton.domain.conduct.ledger import LedgerPart, ListPlace, MeasuredObjective, PointPlace, PointRow, StepRow, WalkedSpan
 from baton.domain.conduct.messages import MAX_PASSES, Mark
 from baton.domain.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, WaitingFor
+from baton.domain.conduct.twin import LastValue
 from baton.domain.conduct.views import LOOPS, worker_contact
 from baton.domain.data.procedure_files import FileRow
 from baton.domain.kernel import Event
@@ -118,6 +119,15 @@ FROM unnest(%(kinds)s::text[], %(targets)s::text[]) AS wanted (kind, target), LA
     ORDER BY recorded_at DESC LIMIT %(count)s
 ) AS taken GROUP BY kind, target"""
 """The condition on the outcomes is that of the index by which they are found."""
+LAST_VALUES = f"""
+SELECT DISTINCT ON (address) address, kind, payload, recorded_at
+FROM unnest(%(addresses)s::text[]) AS wanted (address),
+unnest(ARRAY['setpoint', 'check', 'capture']) AS kinds (kind), LATERAL (
+    SELECT payload, recorded_at FROM {Activity.relation}
+    WHERE step_kind = kind AND payload ->> 'target' = address
+        AND mark = 'outcome' AND payload ->> 'result' = 'ok' AND payload ? 'seconds'
+    ORDER BY recorded_at DESC LIMIT 1
+) AS taken ORDER BY address, recorded_at DESC"""
 OF_LIST = f"""FROM {Activity.relation} entries WHERE entries.conduct_id = walked.conduct_id
 AND iteration_index = %(iteration)s AND closing = %(closing)s"""
 PART = f"""
@@ -261,9 +271,29 @@ class PostgresConductReader:
             rows = await (await connection.execute(DURATIONS, values)).fetchall()
         return {(kind, target): StepDuration(*figures) for kind, target, *figures in rows}
 
+    async def read_last_values(self, addresses: Sequence[str]) -> Mapping[str, LastValue]:
+        async with self._store.connection() as connection:
+            rows = await (await connection.execute(LAST_VALUES, {"addresses": list(addresses)})).fetchall()
+        found = {address: last_value(kind, payload, at) for address, kind, payload, at in rows}
+        return {address: value for address, value in found.items() if value is not None}
+
     async def _row(self, statement: str, values: dict[str, object]) -> tuple[Any, ...] | None:
         async with self._store.connection() as connection:
             return await (await connection.execute(statement, values)).fetchone()
+
+
+def last_value(kind: str, payload: Mapping[str, Any], at: datetime) -> LastValue | None:
+    """Return the value that the outcome of a step leaves of its signal; None where it is too large to be kept."""
+    verify = payload.get("verify")
+    elsewhere = isinstance(verify, Mapping) and verify.get("address") is not None
+    reading = payload.get("reading") if kind != "setpoint" else None if elsewhere else payload.get("post_reading")
+    if reading is not None:
+        found = LastValue(reading["value"], reading.get("units"), True, at)
+    elif (converted := payload.get("converted")) is not None:
+        found = LastValue(converted["value"], converted["unit"], True, at)
+    else:
+        found = LastValue(payload.get("value"), None, False, at)
+    return None if found.value is None or isinstance(found.value, Mapping) else found
 
 
 def step_row(conduct_id: UUID, row: list[Any]) -> StepRow:

@@ -12,6 +12,7 @@ from baton.application.conduct.actions import (
     InvalidActionParametersError,
     UnboundedAcquisitionError,
     UnwiredExternalTriggerError,
+    declared_signals,
 )
 from baton.application.control import (
     ControlNotConnectedError,
@@ -28,6 +29,7 @@ from baton.infrastructure.actions.acquisition import collect, continuous, discre
 from baton.infrastructure.control.area_detector import Detector
 from baton.infrastructure.control.devices import Motor
 from baton.infrastructure.control.simulator import SimulatedFault, Simulator
+from tests.support.application.rehearsals import WriteList
 from tests.support.fast_clock import SimulatedTime
 
 CAMERA, WRITER, AXIS = "bl7:cam1", "bl7:HDF1", "bl7:stage:theta"
@@ -92,6 +94,29 @@ class TestSettle:
     async def test_it_needs_a_time(self, beamline: Beamline) -> None:
         with pytest.raises(InvalidActionParametersError, match="greater than 0"):
             await beamline.do(settle, {"seconds": 0})
+
+
+class TestForecast:
+    @pytest.mark.parametrize(("action", "params"), ACTIONS)
+    async def test_it_says_what_it_will_write(self, beamline: Beamline, action: ActionBody, params: dict[str, Any]) -> None:
+        """A rate is set back in the end to what it was before, which nobody knows beforehand."""
+        signals = declared_signals(action)
+        assert signals is not None
+        assert signals.rehearse is not None
+        said, written = signals.rehearse(params), WriteList(beamline.plant)
+        await action(written, beamline.time, params)
+        expected = [*said.moves, *([(f"{AXIS}.VELO", 20.0)] if action is continuous else [])]
+        assert written.writes == expected
+        assert said.seconds is not None
+        assert said.seconds <= beamline.time.elapsed_seconds + 0.001
+
+    async def test_it_says_what_it_would_refuse(self) -> None:
+        signals = declared_signals(collect)
+        assert signals is not None
+        assert signals.rehearse is not None
+        said = signals.rehearse({**COLLECT, "repetitions": None})
+        assert said.refusal is not None
+        assert said.refusal[0] == "UnboundedAcquisitionError"
 
 
 class TestCollect:

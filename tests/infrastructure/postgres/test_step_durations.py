@@ -57,6 +57,21 @@ async def test_steps_are_told_apart_by_kind_and_target(case: LedgerCase, store: 
     assert {key: duration.median for key, duration in found.items()} == dict(zip(keys, (1.0, 2.0, 3.0), strict=False))
 
 
+async def test_the_last_value_of_a_signal_is_what_a_step_wrote_or_read_last(case: LedgerCase, store: PostgresStore) -> None:
+    read = {"value": 2.5, "units": "mm"}
+    await settle(
+        case,
+        {"seconds": 1.0, "value": 1.0},
+        {"seconds": 1.0, "value": 2.0, "post_reading": read},
+        {"seconds": 1.0, "value": 9.0, "target": "bl7:m2"},
+        {"seconds": 1.0, "kind": "check", "reading": {"value": 3.5}, "target": "bl7:m3"},
+        {"seconds": 1.0, "value": 7.0, "result": "failed", "error_class": "ControlError", "message": "no"},
+    )
+    found = await PostgresConductReader(store).read_last_values(["bl7:m1", "bl7:m2", "bl7:m3", "bl7:m4"])
+    shown = {address: (one.value, one.unit, one.unit_known) for address, one in found.items()}
+    assert shown == {"bl7:m1": (2.5, "mm", True), "bl7:m2": (9.0, None, False), "bl7:m3": (3.5, None, True)}
+
+
 async def test_they_are_found_by_their_index(owner: Connection) -> None:
     await owner.execute("SET enable_seqscan = off")
     statement = DURATIONS.replace("%(kinds)s", "'{setpoint}'").replace("%(targets)s", "'{bl7:m1}'").replace("%(count)s", "9")

@@ -34,6 +34,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "rehearse_commands": {"commands": [{"operation": "register_actor", "arguments": {"name": "Mira"}}]},
     "resolve_signals": {"addresses": ["lum:m102"]},
     "read_signals": {"addresses": ["lum:m102"]},
+    "rehearse": {"procedure_id": "{procedure_id}"},
     "preflight_run": {"name": "Load step 2", "plan_id": "{plan_id}"},
 }
 """What some queries must be asked besides the ids in their path."""

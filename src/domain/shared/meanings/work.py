@@ -144,7 +144,7 @@ MEANINGS = {
     "verdict": "Whether to measure or to stop.",
     "waiting_for": "Whether it waits for its run or for advice.",
     "wall_clock_remaining": "How long it may still go on, in seconds.",
-    "watch": "The gates that hold it when they close meanwhile; an empty list for none.",
+    "watch": "Gates that hold it when they close; an empty list for none.",
     "worker": "Whether the worker is heard of.",
     "AdviceFollowed.waiting": "Whether the conduct waits for advice.",
     "ConductOrHoldProcedure.steps": "The steps, one after the other; left out where the procedure has them from a recipe.",

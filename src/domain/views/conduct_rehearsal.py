@@ -1,0 +1,576 @@
+"""The rehearsal of conducts as it is asked for: of a target, of a procedure as it is, or of the next items of a queue."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Any, Self
+from uuid import UUID, uuid5
+
+from pydantic import Field, JsonValue, model_validator
+
+from baton.domain.conduct.conduct import conducted_assets, first_undone_step
+from baton.domain.conduct.control_signals import (
+    MAX_READ,
+    ReadSignals,
+    ReadSignalsRequest,
+    SignalError,
+    SignalPort,
+    SignalSample,
+    SignalsUnreadableError,
+)
+from baton.domain.conduct.estimates import (
+    UNLIMITED,
+    ConductTimePort,
+    EstimateBasis,
+    first_position,
+    start_position,
+    sum_estimates,
+    walk_of,
+)
+from baton.domain.conduct.pins import pin_expansion
+from baton.domain.conduct.preflight import ask_gates, asked_commands
+from baton.domain.conduct.progress import FilledSlot
+from baton.domain.conduct.rehearsal import (
+    InvalidRehearsalError,
+    NearLimit,
+    RehearsalBasis,
+    RehearsalPart,
+    RehearsalPort,
+    RehearsalsBusyError,
+    RehearsalVerdict,
+    Rehearsed,
+    RehearsedStep,
+    RehearsedVerdict,
+    TimedRehearsal,
+    durations_wanted,
+)
+from baton.domain.conduct.twin import LastValue, TwinSignal, TwinValue, ValueSource
+from baton.domain.equipment.signals import SignalLimits, owners_of, tightest_limits
+from baton.domain.equipment.values import value_field
+from baton.domain.kernel import Call, Query
+from baton.domain.procedure.procedure import (
+    HELD,
+    ConductMode,
+    Procedure,
+    ProcedureSteeringDeclared,
+    ProcedureStepsResolved,
+    procedure,
+)
+from baton.domain.procedure.touched import NOT_ADDRESSES, WrittenSignals, load_written_signals
+from baton.domain.queue.forecast import PHASE, arranged_walk, ask_plan, ask_recipe
+from baton.domain.queue.queue import Queue
+from baton.domain.recipe.expansion import Expansion
+from baton.domain.recipe.steps import declared_capture
+from baton.domain.registry import REGISTRY
+from baton.domain.shared.answer_form import AnswerForm
+from baton.domain.shared.deployment import DeploymentPort
+from baton.domain.shared.gates import GateReport, GateVerdict
+from baton.domain.shared.reads import Reads, ask, events_of, is_permitted, records_of, require
+from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.shared.text import shorten
+from baton.domain.start import procedure_start
+from baton.domain.step.output_names import template_words
+from baton.domain.step.signal_units import NO_UNITS, SignalUnits
+from baton.domain.step.step_values import is_number
+from baton.domain.target.target_checks import check_form, load_sources
+from baton.domain.target.targets import ConductPlan, ConductRecipe, Target, with_filled_names
+
+MAX_ASSUMED = 50
+MAX_READS = 4  # Times that a worker is asked for the signals of one rehearsal.
+LATEST = timedelta(days=366)
+
+
+class StartingValues(StrEnum):
+    LAST_KNOWN = "last_known"
+    NOW = "now"
+
+
+class RehearsedStepView(AnswerForm):
+    """What one step would come to."""
+
+    phase_index: int
+    """The index of the phase that the step belongs to."""
+    closing: bool
+    step_index: int
+    label: str
+    """What the step does, in a few words."""
+    verdict: RehearsedVerdict
+    """Whether the step would go well; what is unknown is never counted as good."""
+    code: str | None
+    """The class name of the failure that it would have."""
+    detail: str | None
+    facts: dict[str, Any] | None
+    value: Annotated[Any, Field(description="The value that it sets, reads or judges, where that is known.")]
+    source: ValueSource | None
+    """Where that value comes from."""
+
+
+class RehearsedPhase(AnswerForm):
+    """One procedure of what is rehearsed, and its times."""
+
+    name: str
+    step_count: int
+    begins_at: datetime
+    """When it would begin, by medians."""
+    ends_at: datetime | None
+    """When it would end, by medians; null where no step of it was done before."""
+    ends_late_at: datetime | None
+    """When it would end if all took their 90th percentiles."""
+
+
+class RehearsedLimit(AnswerForm):
+    """An address that comes within 5 % of a limit, or beyond it."""
+
+    address: str
+    value: float
+    """The value that comes nearest to the limit, in the unit of the signal."""
+    limits: SignalLimits
+    whose: str
+    """Whose limit it is: owners or control_system."""
+    margin: float
+    """How far the value lies within the limit, in the unit of the signal; negative beyond it."""
+    phase_index: int
+    """The index of the phase that the step belongs to."""
+    closing: bool
+    step_index: int
+
+
+class RehearsedTravel(AnswerForm):
+    """How far an address is moved."""
+
+    address: str
+    first: float | None
+    """Where it is before, in the unit of the signal; null where nobody knows."""
+    last: float
+    """Where it ends, in the unit of the signal."""
+    lowest: float
+    """The lowest value, in the unit of the signal."""
+    highest: float
+    """The highest value, in the unit of the signal."""
+    distance: float
+    """The sum of all moves, in the unit of the signal."""
+    moves: int
+    """The number of moves."""
+    unit: str | None
+
+
+class TwinSignalView(AnswerForm):
+    """A signal of the twin, as it is before the first step."""
+
+    address: str
+    value: Annotated[Any, Field(description="The value that the rehearsal begins with.")]
+    source: ValueSource | None
+    """Where the value comes from; null where nobody knows it."""
+    at: datetime | None
+    """When it was written, read or observed."""
+    unit: str | None
+    limits: SignalLimits | None
+    """Those that the owners of the signal set."""
+    control_limits: SignalLimits | None
+    """Those that the control system declared when it was read."""
+    owner_ids: tuple[UUID, ...]
+    """The assets that own the signal."""
+    error: SignalError | None
+    """Why it could not be read now, so that its last known value counts."""
+
+
+class RehearsedClaim(AnswerForm):
+    """An asset that a conduct would have to itself, and the procedure that has it now."""
+
+    asset_id: UUID
+    procedure_id: UUID | None
+    """The procedure whose live conduct has the asset now."""
+
+
+class RehearsalView(AnswerForm):
+    """What a conduct would come to; nothing was recorded, and nothing moved."""
+
+    verdict: RehearsalVerdict
+    """Whether it goes through, or the first step at which it may stop or stops."""
+    message: str
+    """What would stop it, in a sentence."""
+    gates: tuple[GateVerdict, ...]
+    """The gates of a start, as they are now."""
+    phases: tuple[RehearsedPhase, ...]
+    """The procedures that are rehearsed, in their order."""
+    steps: tuple[RehearsedStepView, ...]
+    """The steps that are shown, in the order they would be walked."""
+    trouble: RehearsedStepView | None
+    """The step that decides the verdict."""
+    walked_count: int
+    """The number of steps that were walked."""
+    cut: bool
+    """Whether there are more steps than a rehearsal walks."""
+    limits: tuple[RehearsedLimit, ...]
+    """The addresses that come within 5 % of a limit, or beyond it."""
+    travel: tuple[RehearsedTravel, ...]
+    """How far each address is moved."""
+    files: tuple[str, ...]
+    """The files that would be written, as far as that is known."""
+    claims: tuple[RehearsedClaim, ...]
+    """The assets that it would have to itself."""
+    twin: tuple[TwinSignalView, ...]
+    """The signals that the steps touch, and the values they begin with."""
+    unknown_signal_count: int
+    """The number of signals whose value nobody knows."""
+    basis: EstimateBasis
+    """Whether the times of all steps are known, of some or of none."""
+    fingerprint: str
+    """The hash of everything that the verdict rests on."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What is to be rehearsed, and the gates that were asked on the way."""
+
+    report: GateReport = field(default_factory=GateReport)
+    parts: list[RehearsalPart] = field(default_factory=list)
+    asset_ids: set[UUID] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class TwinBasis:
+    """The signals of a twin, with what is shown of them besides."""
+
+    signals: tuple[TwinSignal, ...]
+    owner_ids: Mapping[str, tuple[UUID, ...]]
+    errors: Mapping[str, SignalError]
+
+
+@procedure.query(
+    post="",
+    path="/rehearsals",
+    returns=RehearsalView,
+    refuses=[InvalidRehearsalError, RehearsalsBusyError, UnauthorizedError],
+)
+class Rehearse(Query[RehearsalView]):
+    """Walk a conduct on a twin of its signals: what would stop it, how far it moves, how long it takes.
+
+    Give one of target, procedure_id and queue_id.
+    """
+
+    target: Target | None = None
+    """A recipe or plan."""
+    procedure_id: UUID | None = None
+    """A procedure as it is."""
+    queue_id: UUID | None = None
+    """A queue's next items."""
+    items: Annotated[int, Field(strict=True, ge=1, le=50)] = 5
+    """Number of items."""
+    at: datetime | None = None
+    """When it begins; else now."""
+    start_from: StartingValues = StartingValues.LAST_KNOWN
+    """`now` reads the signals."""
+    assume: Annotated[dict[str, JsonValue], Field(max_length=MAX_ASSUMED)] = {}
+    """Values by address or capture."""
+    first_step: Annotated[int, Field(strict=True, ge=0)] = 0
+    """Number of steps left out."""
+    limit: Annotated[int, Field(strict=True, ge=0, le=1000)] = 200
+    """Number of steps shown."""
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if sum(one is not None for one in (self.target, self.procedure_id, self.queue_id)) != 1:
+            raise ValueError("give one of target, procedure_id and queue_id")
+        return self
+
+    def answer(self, call: Call) -> Reads[RehearsalView]:
+        at = self.begins_at(call.now)
+        loaded = yield from self.load(call)
+        expansions = [part.steps for part in loaded.parts]
+        every_step = [step for steps in expansions for step in steps.every_step]
+        signals = yield from load_written_signals(every_step)
+        slots = {name for step in every_step if (name := declared_capture(step)) is not None}
+        twin = yield from self.load_twin(call, signals, slots)
+        durations = yield from ask(ConductTimePort.step_durations, durations_wanted(loaded.parts))
+        deployment = yield from ask(DeploymentPort.deployment)
+        basis = RehearsalBasis(
+            parts=tuple(loaded.parts),
+            signals=twin.signals,
+            at=at,
+            durations=durations,
+            actions=deployment.action_signals,
+            executors=signals.executors,
+            assumed={name: value for name, value in self.assume.items() if name in slots and isinstance(value, int | float)},
+            unit_policy=deployment.unit_policy,
+        )
+        found = yield from ask(RehearsalPort.rehearse, basis)
+        asset_ids = frozenset(loaded.asset_ids | signals.owner_ids)
+        holders = yield from conducted_assets(asset_ids)
+        claims = tuple(
+            RehearsedClaim(asset_id=id, procedure_id=holders[id].id if id in holders else None) for id in sorted(asset_ids)
+        )
+        return self.view(loaded, basis, twin, found, claims)
+
+    def begins_at(self, now: datetime) -> datetime:
+        """Return when it would begin; refuse a time in the past, and one too far ahead."""
+        if self.at is None:
+            return now
+        if self.at < now:
+            raise InvalidRehearsalError("at lies in the past; give a time ahead, or none for now.", reason="past")
+        if self.at > now + LATEST:
+            raise InvalidRehearsalError(
+                f"at lies more than {LATEST.days} days ahead; give an earlier time.", reason="too_far"
+            )
+        return self.at
+
+    def load(self, call: Call) -> Reads[Loaded]:
+        """Load the procedures that are to be rehearsed, and ask the gates of their start."""
+        loaded = Loaded()
+        if self.target is not None:
+            yield from load_sources([self.target])
+            check_form(self.target, call.now, InvalidRehearsalError)
+            yield from load_target(loaded, with_filled_names(self.target, self.at or call.now, 1), call)
+        elif self.procedure_id is not None:
+            yield from load_procedure(loaded, (yield from require(Procedure, self.procedure_id)), call)
+        else:
+            assert self.queue_id is not None, "one of them is given"
+            queue = yield from require(Queue, self.queue_id)
+            for group, item in enumerate(queue.ahead[: self.items]):
+                target = with_filled_names(item.aim, call.now, item.number)
+                yield from load_target(loaded, target, call, group, item.not_before)
+        return loaded
+
+    def load_twin(self, call: Call, signals: WrittenSignals, slots: set[str]) -> Reads[TwinBasis]:
+        """Load what is known of the signals that the steps touch; refuse to assume what they do not touch."""
+        touched = (*signals.touched.written, *signals.touched.read)
+        addresses = tuple(dict.fromkeys(one for one in touched if not one.startswith(NOT_ADDRESSES)))
+        owners = (yield from owners_of(addresses)) if addresses else {}
+        last = (yield from ask(RehearsalPort.last_values, addresses)) if addresses else {}
+        samples: Mapping[str, SignalSample] = {}
+        if self.start_from is StartingValues.NOW and addresses:
+            samples = yield from read_now(call, addresses)
+        found = []
+        for address in addresses:
+            sample = samples.get(address, SignalSample())
+            known = known_signal(address, last.get(address), sample)
+            limits = {"owners": tightest_limits(address, owners[address]), "control_system": sample.control_limits}
+            found.append(replace(known, limits=limits))
+        owner_ids = {address: tuple(owner.id for owner in owners[address]) for address in addresses}
+        errors = {address: sample.error for address, sample in samples.items() if sample.error is not None}
+        return TwinBasis(tuple(self.with_assumed(found, slots)), owner_ids, errors)
+
+    def with_assumed(self, signals: Sequence[TwinSignal], slots: set[str]) -> Iterable[TwinSignal]:
+        """Yield the signals with what the caller assumes of them; refuse what is not touched, or of the wrong kind."""
+        by_key = {value_field(signal.address): signal for signal in signals}
+        for name, value in self.assume.items():
+            signal = by_key.get(value_field(name))
+            if name in slots:
+                refuse_wrong_kind(name, "a number", is_number(value))
+            elif signal is None:
+                detail = f"No step touches {shorten(name)}; assume values of signals and captures of the steps."
+                raise InvalidRehearsalError(detail, reason="not_touched", facts={"name": name})
+            else:
+                counts = is_number(signal.first.value)
+                refuse_wrong_kind(name, "a number", not counts or is_number(value))
+                refuse_wrong_kind(
+                    name, "a number, a text, true, false or a list", isinstance(value, str | int | float | list)
+                )
+                by_key[value_field(name)] = replace(signal, first=TwinValue(value, ValueSource.ASSUMED))
+        return by_key.values()
+
+    def view(
+        self,
+        loaded: Loaded,
+        basis: RehearsalBasis,
+        twin: TwinBasis,
+        found: TimedRehearsal,
+        claims: tuple[RehearsedClaim, ...],
+    ) -> RehearsalView:
+        """Return the answer."""
+        rehearsed, units = found.rehearsed, {value_field(one.address): one.unit for one in basis.signals}
+        shown = rehearsed.steps[self.first_step : self.first_step + self.limit]
+        closed = [gate for gate in loaded.report.verdicts if not gate.passed]
+        verdict = RehearsalVerdict.STOPS_AT if not loaded.parts else rehearsed.verdict
+        unknown = sum(not signal.first.known for signal in basis.signals)
+        times = [one.estimate for one in found.times]
+        return RehearsalView(
+            verdict=verdict,
+            message=message_of(rehearsed, basis, closed, unknown, found),
+            gates=tuple(loaded.report.verdicts),
+            phases=tuple(
+                RehearsedPhase(
+                    name=part.name,
+                    step_count=part.steps.step_count,
+                    begins_at=one.begins_at,
+                    ends_at=one.ends_at,
+                    ends_late_at=one.ends_late_at,
+                )
+                for part, one in zip(basis.parts, found.times, strict=True)
+            ),
+            steps=tuple(map(step_view, shown)),
+            trouble=None if rehearsed.trouble is None else step_view(rehearsed.trouble),
+            walked_count=len(rehearsed.steps),
+            cut=rehearsed.cut,
+            limits=tuple(limit_view(one) for one in rehearsed.near_limits.values()),
+            travel=tuple(
+                RehearsedTravel(address=address, unit=units.get(value_field(address)), **one._asdict())
+                for address, one in rehearsed.travel.items()
+            ),
+            files=tuple(rehearsed.files),
+            claims=claims,
+            twin=tuple(signal_view(signal, twin) for signal in basis.signals),
+            unknown_signal_count=unknown,
+            basis=sum_estimates(times, None).basis if times else EstimateBasis.NONE,
+            fingerprint=found.fingerprint,
+        )
+
+
+def refuse_wrong_kind(name: str, words: str, fits: bool) -> None:
+    """Refuse to assume a value of another kind than a signal or a capture has."""
+    if not fits:
+        detail = f"What is assumed of {shorten(name)} must be {words}."
+        raise InvalidRehearsalError(detail, reason="wrong_kind", facts={"name": name})
+
+
+def load_target(
+    loaded: Loaded, target: ConductRecipe | ConductPlan, call: Call, group: int = 0, not_before: datetime | None = None
+) -> Reads[None]:
+    """Add the procedures that a target would register, each as its steps would be pinned."""
+    if isinstance(target, ConductPlan):
+        asset_ids, expansions = yield from ask_plan(loaded.report, target, call)
+        words = {**template_words(None, target.subject_id, call.now), "run": "{run}"}
+        plan_id: UUID | None = target.plan_id
+    else:
+        asset_ids, expansions = yield from ask_recipe(loaded.report, target, call)
+        words, plan_id = template_words(None, None, call.now), None
+    loaded.asset_ids.update(asset_ids)
+    for what, expansion in expansions:
+        if expansion is None:
+            continue
+        pinning = pin_expansion(expansion, plan_id, words)
+        steps = yield from loaded.report.ask_reads("steps_pinned", PHASE, pinning, (what.recipe_id,))
+        if steps is None:
+            continue
+        command: Any = what.conduct_command()
+        walk, space = arranged_walk(command, steps), getattr(command, "space", None)
+        point = None if space is None else getattr(command, "first_point", None) or space.first_point
+        how = {"command_name": command.operation.command_name, "space": space, "point": point}
+        part = RehearsalPart(what.name, steps, walk, first_position(walk), **how, group=group, begins_at=not_before)
+        loaded.parts.append(part)
+
+
+def load_procedure(loaded: Loaded, procedure: Procedure, call: Call) -> Reads[None]:
+    """Add a procedure as it is; from Held, what is left of it."""
+    by_hand, conducts = asked_commands(procedure)
+    _, steps, _, _ = yield from ask_gates(loaded.report, procedure, call, by_hand, conducts, load_no_units)
+    loaded.asset_ids.update(procedure.target_asset_ids)
+    pins = (yield from events_of(procedure.id, ProcedureStepsResolved)) if procedure.conduct_mode is not None else ()
+    if pins:
+        steps = Expansion(steps=pins[-1].resolved_steps, closing_steps=pins[-1].resolved_closing_steps)
+    if steps is None:
+        return
+    mode = procedure.conduct_mode or ConductMode.FLAT
+    boundary = (yield from first_undone_step(procedure)) if pins and mode is ConductMode.FLAT else 0
+    designs = (yield from events_of(procedure.id, ProcedureSteeringDeclared)) if mode is ConductMode.ADVISED else ()
+    design = designs[-1] if designs else None
+    kept = pins[-1].convergence if pins else None
+    walk = replace(
+        walk_of(steps.steps, steps.closing_steps),
+        mode=mode,
+        boundary=boundary,
+        unconverged_cap=None if kept is None else kept.max_consecutive_unconverged_iterations,
+        budget=(None if design is None else design.budget) or UNLIMITED,
+    )
+    position = start_position(walk, procedure)
+    rows = (yield from records_of(FilledSlot, procedure_id=procedure.id)) if boundary else ()
+    captures = {row.slot: row.content["value"] for row in rows if "value" in row.content and row.step_index < boundary}
+    name = procedure_start.RESUMING[mode] if procedure.status is HELD else conducts[0]
+    loaded.parts.append(
+        RehearsalPart(
+            procedure.name,
+            steps,
+            walk,
+            replace(position, step_index=boundary) if boundary else position,
+            REGISTRY.operations[name].command_name,
+            None if design is None else design.space,
+            None if design is None else design.first_point or design.space.first_point,
+            captures,
+        )
+    )
+
+
+def load_no_units(steps: Expansion) -> Reads[SignalUnits]:
+    """Ask the control system for no units: a rehearsal reads only where that is asked for."""
+    yield from ()
+    return NO_UNITS
+
+
+def read_now(call: Call, addresses: Sequence[str]) -> Reads[Mapping[str, SignalSample]]:
+    """Have a worker read signals; those that it does not read have the reason as their error."""
+    if not (yield from is_permitted(ReadSignals.operation.command_name)):
+        detail = "Starting from now needs ReadSignals, which your policies do not permit; start from last_known."
+        raise UnauthorizedError(detail, reason="denied")
+    found: dict[str, SignalSample] = {}
+    for number, first in enumerate(range(0, len(addresses), MAX_READ)):
+        part = tuple(addresses[first : first + MAX_READ])
+        try:
+            if number == MAX_READS:
+                raise SignalsUnreadableError(f"Only {MAX_READS * MAX_READ} signals are read for one rehearsal.")
+            request = ReadSignalsRequest(request_id=uuid5(call.new_id, str(number)), addresses=part)
+            samples = yield from ask(SignalPort.read_signals, request)
+        except SignalsUnreadableError as refusal:
+            error = SignalError(code=refusal.code, detail=refusal.detail)
+            found |= dict.fromkeys(addresses[first:], SignalSample(error=error))
+            break
+        found |= zip(part, samples, strict=True)
+    return found
+
+
+def known_signal(address: str, last: LastValue | None, sample: SignalSample) -> TwinSignal:
+    """Return what is known of a signal: what was read now, else what a conduct wrote or read last."""
+    if sample.error is None and sample.kind is not None and not isinstance(sample.value, Mapping):
+        return TwinSignal(address, TwinValue(sample.value, ValueSource.READ, sample.time), sample.unit)
+    if last is None:
+        return TwinSignal(address, unit=sample.unit, unit_known=sample.kind is not None)
+    return TwinSignal(address, TwinValue(last.value, ValueSource.LEDGER, last.at), last.unit, last.unit_known)
+
+
+def step_view(step: RehearsedStep) -> RehearsedStepView:
+    """Return a step as it is shown."""
+    facts = None if step.facts is None else dict(step.facts)
+    own = {name: getattr(step, name) for name in ("closing", "step_index", "label", "verdict", "code", "detail")}
+    return RehearsedStepView(phase_index=step.part, **own, facts=facts, value=step.value, source=step.source)
+
+
+def limit_view(near: NearLimit) -> RehearsedLimit:
+    """Return the value nearest to a limit as it is shown."""
+    own = near._asdict()
+    return RehearsedLimit(phase_index=own.pop("part"), **own)
+
+
+def signal_view(signal: TwinSignal, twin: TwinBasis) -> TwinSignalView:
+    """Return a signal of the twin as it is shown."""
+    return TwinSignalView(
+        address=signal.address,
+        value=signal.first.value,
+        source=signal.first.source,
+        at=signal.first.at,
+        unit=signal.unit,
+        limits=signal.limits.get("owners"),
+        control_limits=signal.limits.get("control_system"),
+        owner_ids=twin.owner_ids.get(signal.address, ()),
+        error=twin.errors.get(signal.address),
+    )
+
+
+def message_of(
+    rehearsed: Rehearsed, basis: RehearsalBasis, closed: Sequence[GateVerdict], unknown: int, found: TimedRehearsal
+) -> str:
+    """Return what would stop it, in a sentence or two."""
+    said = [f"A start would be refused now: {closed[0].detail}"] if closed else []
+    step = rehearsed.trouble
+    if not basis.parts:
+        said.append("No step can be rehearsed.")
+    elif step is not None:
+        verb = "stops" if rehearsed.verdict is RehearsalVerdict.STOPS_AT else "may stop"
+        which = f"{'closing step' if step.closing else 'step'} {step.step_index}"
+        said.append(f"It {verb} at {which} of {basis.parts[step.part].name} ({step.label}): {step.detail}")
+    else:
+        ends = found.times[-1].ends_at
+        when = "" if ends is None else f", until about {ends:%Y-%m-%d %H:%M} UTC"
+        said.append(f"It goes through its {len(rehearsed.steps)} steps{when}.")
+    if unknown:
+        said.append(f"Nothing is known of the values of {unknown} of {len(basis.signals)} signals.")
+    return " ".join(said)
