@@ -116,8 +116,12 @@ def test_a_part_is_found_by_its_name_however_deep_and_the_form_of_a_command_by_t
 
 
 def test_a_reserved_key_is_explained_where_a_form_has_it() -> None:
-    forms = found_schema(arguments_schema(REGISTRY.operations["define_recipe"]), None)["forms"]
+    forms = found_schema(arguments_schema(REGISTRY.operations["conduct_procedure"]), None)["forms"]
     assert forms["SteeringRef"].startswith("{__steering__: string} = The coordinate")
+    part = found_schema(arguments_schema(REGISTRY.operations["define_recipe"]), "SteeringRef")
+    assert "search's axis" in part["properties"]["__steering__"]["description"], (
+        "where a form is one of many, it is found by name"
+    )
 
 
 def test_a_search_shows_less_than_four_kilobytes_of_a_schema_and_every_form_by_its_name() -> None:

@@ -37,7 +37,7 @@ def test_one_axis_is_drawn_over_its_points() -> None:
 def test_of_a_long_path_the_beginning_is_drawn() -> None:
     line = {"kind": "line", "axes": [{"address": "bl7:x", "start": 0, "stop": 1}], "num": 5000}
     drawn = pattern_picture(line)
-    assert (drawn.count("<circle"), "the first 800 of 5000 points" in drawn) == (800, True)
+    assert (drawn.count("<circle"), "the first 2000 of 5000 points" in drawn) == (2000, True)
 
 
 async def test_steps_and_pattern_are_shown_at_once_in_the_form_of_a_recipe(api: Api) -> None:

@@ -50,7 +50,7 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, name: str
 
 
 def test_without_a_package_there_is_what_is_built_in() -> None:
-    assert installed_actions().names == ["collect", "continuous", "discrete", "stream"]
+    assert installed_actions().names == ["collect", "continuous", "discrete", "settle", "stream"]
     assert [kind.offers() for kind in KINDS] == [{}] * len(KINDS)
     with pytest.raises(UnknownActionError, match="bake here; there are collect, continuous"):
         installed_actions().body_of("bake")
