@@ -46,6 +46,7 @@ async def test_a_conduct_is_accepted_attached_to_and_shown_before_anybody_works_
             {**phase, "command": phase["conduct"]["command"], "status": "Defined", "conduct_id": None} for phase in listed
         ],
         "current_procedure_id": None,
+        "plan_step": None,
         "waiting": None,
         "pending": None,
         "heartbeat_at": None,
