@@ -254,10 +254,11 @@ def test_a_directory_has_one_owner_at_a_time(server: EmbeddedPostgres) -> None:
     assert query_value(server.url, "SELECT 1") == 1
 
 
-def test_a_pid_file_whose_number_went_to_another_program_stops_nobody(directory: Path) -> None:
+@pytest.mark.parametrize("name", ["postmaster.pid", ".s.PGSQL.5432.lock"])
+def test_a_pid_file_whose_number_went_to_another_program_stops_nobody(directory: Path, name: str) -> None:
     same_user = (directory / "data").stat().st_uid if AS_ROOT else None
     with subprocess.Popen(["sleep", "60"], cwd="/", user=same_user) as other:
-        (directory / "data" / "postmaster.pid").write_text(f"{other.pid}\n/somewhere\n")
+        (directory / "data" / name).write_text(f"{other.pid}\n/somewhere\n")
         try:
             with EmbeddedPostgres(directory) as postgres:
                 assert query_value(postgres.url, "SELECT 1") == 1

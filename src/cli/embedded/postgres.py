@@ -153,13 +153,11 @@ class EmbeddedPostgres(ChildServer):
     def _remove_stale_pid_files(self) -> None:
         """Remove the pid files of a server that is gone: its process id may belong to another program by now."""
         pid_file = self.data / "postmaster.pid"
-        if not pid_file.exists():
-            return
-        pid = pid_file.read_text().partition("\n")[0].lstrip("-")
+        pid = pid_file.read_text().partition("\n")[0].lstrip("-") if pid_file.exists() else ""
         if pid.isdigit() and process.program_of(int(pid)) == "postgres":
             raise StartError(f"PostgreSQL (process {pid}) already runs on {self.data}; stop it first.")
-        for leftover in (pid_file, *self.data.glob(".s.PGSQL.*")):
-            leftover.unlink()
+        for leftover in (pid_file, *self.data.glob(".s.PGSQL.*")):  # a copy may have those of sockets alone
+            leftover.unlink(missing_ok=True)
 
     def _serve(self, binaries: Path, account: SystemAccount | None) -> None:
         try:
