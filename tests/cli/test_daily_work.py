@@ -88,7 +88,7 @@ async def test_everything_is_held_with_one_command_and_stopped_by_name(daily_ser
     await daily_service.answer("conduct", RECIPE, "--on", UNIT, "--name", "Beside it")
     await daily_service.pauses.wait_until_reached()
     would = await daily_service.answer("hold-everything", "--dry-run")
-    assert would.keys() == {"would", "answer"}
+    assert would.keys() == {"would", "answer", "approval_needed"}
     assert {one["status"] for one in await daily_service.answer("ps") if one["kind"] == "run"} == {"Running"}
     everything = await daily_service.answer("hold-everything", "--reason", "smoke in the hutch")
     assert run_id in {one["id"] for one in everything["held"]}

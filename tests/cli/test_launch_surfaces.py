@@ -19,6 +19,7 @@ from tests.support.api.launches import PLAN_LAUNCH, launched_events
 from tests.support.api.mcp_clients import agent, tool_result
 from tests.support.cli.daily_service import PLAN, RECIPE, UNIT, DailyService
 from tests.support.console.page_source import PageSource
+from tests.support.waiting import until
 
 NAME, EXPOSURE = "Overview", 0.02
 SENT = {"name": NAME, "parameters": {"exposure": EXPOSURE}}
@@ -51,9 +52,18 @@ async def bench(daily_service: DailyService) -> AsyncIterator[Bench]:
     (unit,) = (await api.get("/assets", name=UNIT)).json()["items"]
     assets = (await api.get(f"/plans/{plan['plan_id']}")).json()["asset_ids"]
     yield Bench(daily_service, plan["plan_id"], recipe["recipe_id"], unit["asset_id"], assets)
-    for run in (await api.get("/runs", status="Running")).json()["items"]:
+    end = await api.runtime.store.last_position()
+    for run in (await api.get("/runs", status="Running", min_position=end)).json()["items"]:
         await api.execute(f"/runs/{run['run_id']}/abort", {"reason": "seen"})
         daily_service.pauses.end()
+
+    async def is_over() -> bool:
+        """Whether nothing that was launched keeps an asset from the next launch."""
+        end = await api.runtime.store.last_position()
+        running = (await api.get("/procedures", status="Running", min_position=end)).json()["items"]
+        return not [one for one in running if one["parent_run_id"]]
+
+    await until(is_over, 300)
 
 
 async def by_rest(bench: Bench) -> str:

@@ -285,6 +285,7 @@ async def test_no_statement_reads_a_table_from_end_to_end(owner: Connection) -> 
         "follows": True,
         "first": False,
         "before": 1,
+        "news": None,
     }
     client = psycopg.AsyncClientCursor(owner)
     for name in STATEMENTS:
