@@ -21,7 +21,7 @@ def object_lines(data: Mapping[str, object], things: Collection[str]) -> Iterato
         if name in things and isinstance(value, list | tuple) and value:
             yield head
             yield from list_lines(value, things, apart=True)
-        elif len(line := one_line(value)) + len(head) < WIDTH or not isinstance(value, Mapping | list | tuple):
+        elif len(line := one_line(value)) + len(head) < WIDTH or not (value and isinstance(value, Mapping | list | tuple)):
             yield f"{head} {line}"
         elif isinstance(value, Mapping):
             yield head

@@ -15,6 +15,8 @@ from baton.beamline.reading import Source, read_text
 from baton.cli.main import app
 from baton.domain.step.plan_steps import OfferedPlan, PlanTouches
 
+pytestmark = pytest.mark.server
+
 LINE_SCAN = {
     "type": "object",
     "properties": {

@@ -13,6 +13,8 @@ from baton.beamline.importers.ophyd_factory import address_of, owned_prefixes
 from baton.cli.main import app
 from tests.support.infrastructure.epics_servers import channel_access_server, free_ports
 
+pytestmark = pytest.mark.server
+
 MODULE = "tests.support.infrastructure.site_devices"
 ROOT = Path(__file__).parents[2]
 needs_aioca = pytest.mark.skipif(find_spec("aioca") is None, reason="aioca is not installed (extra `epics`)")

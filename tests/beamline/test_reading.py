@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from baton.beamline import reading
@@ -90,6 +90,7 @@ def test_aliases_that_grow_without_end_are_refused() -> None:
 
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=5))
+@example({"name " * 40: [], "other " * 40: {}})
 def test_what_is_written_is_read_again(data: dict[str, Any]) -> None:
     assert plain_data(Source("f.yaml", yaml_text(data))) == (data or {})
     assert plain_data(Source("f.yaml", yaml_text(data, data.keys()))) == (data or {})

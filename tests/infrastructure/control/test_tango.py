@@ -31,6 +31,8 @@ from tests.support.infrastructure.scripted_server import ScriptedServer
 from tests.support.infrastructure.tango_server import free_port
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.server
+
 
 def device_of(server: ScriptedServer) -> str:
     return f"tango:127.0.0.1:{server.ready['port']}/{server.ready['device']}"

@@ -44,6 +44,8 @@ from tests.support.infrastructure.plan_servers import (
 )
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.server
+
 KINDS = ("in_memory", "queueserver", "blueapi")
 LONG = 60.0  # seconds: a plan that is ended before it ends by itself
 
