@@ -95,11 +95,9 @@ def test_f10_pushed_changes_arrive_at_once(server: ScriptedServer, proxy: Any, x
     server.tell("set", address=x, value=1.0)
     heard, more = follow(proxy, x)
     assert [event.attr_value.value for event in heard] == [1.0], "the present value comes first"
-    for value in range(2, 32):  # what is pushed while the subscription still connects is lost
-        server.tell("set", address=x, value=float(value))
-        if more.wait(2):
-            break
-    assert heard[-1].attr_value.value == value
+    server.tell("set", address=x, value=2.0)
+    assert more.wait(10)
+    assert heard[-1].attr_value.value == 2.0
 
 
 @pytest.mark.soak
