@@ -106,7 +106,7 @@ class NeededClearance:
 def find_needed_clearance(
     clearances: Collection[Clearance], subject_id: UUID | None, asset_ids: Iterable[UUID], facility_code: str, now: datetime
 ) -> Reads[NeededClearance | None]:
-    """Return the clearance that would let a run go on which none of these lets: for its subject or, without one, its
+    """Return the clearance that would let a run continue where none of these does: for its subject or, without one, its
     assets; None where one is in force."""
     if any(is_in_force(clearance, now) for clearance in clearances):
         return None

@@ -106,7 +106,7 @@ class SteeringBudget(Value):
 
 
 class SteeringObservation(Value):
-    """What one pass measured, where."""
+    """The place and the measurements of one pass."""
 
     point: Point
     measurements: tuple[Measured, ...]

@@ -281,7 +281,7 @@ def parse_touches(description: str | None) -> tuple[PlanTouches | None, frozense
 
 
 class TouchedNames(Value):
-    """What a Bluesky plan touches, and who says so."""
+    """The signals that a Bluesky plan touches, and who says so."""
 
     writes: tuple[str, ...]
     """The parameters or devices that it writes."""

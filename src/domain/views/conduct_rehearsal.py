@@ -87,7 +87,7 @@ class StartingValues(StrEnum):
 
 
 class RehearsedStepView(AnswerForm):
-    """What one step would come to."""
+    """The foretold outcome of one step."""
 
     phase_index: int
     """The index of the phase that the step belongs to."""

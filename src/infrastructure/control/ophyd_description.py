@@ -1,6 +1,6 @@
 """`python -m baton.infrastructure.control.ophyd_description MODULE:FACTORY [--connect]`: what a site's devices are, as JSON.
 
-It runs the site's Python, so it is a process of its own, and whoever starts it chooses what that may see.
+It runs the site's Python, so it is a process of its own, and the person who starts it chooses what that may see.
 """
 
 import asyncio
