@@ -115,6 +115,21 @@ async def beamline(
 ) -> AsyncIterator[PlanBeamline]:
     async for beamline in open_beamline(database_url, temporal, queueserver, tmp_path, executor_settings(queueserver)):
         yield beamline
+    await end_plans(queueserver)
+
+
+async def end_plans(server: PlanServer) -> None:
+    """End what a failed test left behind at the server that its neighbours use, too."""
+    client = Queueserver(server.address)
+
+    async def is_idle() -> bool:
+        status = await client._ask("status")
+        if status["manager_state"] != "idle":
+            await client._end(status["running_item_uid"], "re_abort")
+        return bool(status["manager_state"] == "idle")
+
+    await until(is_idle)
+    await client.close()
 
 
 async def open_beamline(

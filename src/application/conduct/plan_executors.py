@@ -156,6 +156,14 @@ class PlanExecutor(Protocol):
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What was asked of an executor last, and whether it said that it took it."""
+
+    wish: Wish
+    taken: bool = True
+
+
+@dataclass(frozen=True)
 class PlanAction:
     """A Bluesky plan of an executor, as an action that can be found again."""
 
@@ -218,7 +226,7 @@ class PlanAction:
             await call.time.sleep(POLL_SECONDS)
 
     async def collect(self, call: ActionCall, job_id: str) -> ActionResult:
-        job, began_at, asked = self.job(call), call.time.now(), Wish.CONTINUE
+        job, began_at, asked = self.job(call), call.time.now(), Asked(Wish.CONTINUE)
         known, changed_at = PlanState(phase=PlanPhase.RUNNING), began_at
         call.tell(self._news(call, job_id, known, None, changed_at))
         while True:
@@ -227,7 +235,7 @@ class PlanAction:
             known = state
             call.tell(self._news(call, job_id, state, call.time.now(), changed_at))
             if state.phase is PlanPhase.ENDED:
-                return self._result(state, job_id, asked)
+                return self._result(state, job_id, asked.wish)
             if state.phase in (PlanPhase.LOST, PlanPhase.PENDING):
                 raise self._unknown(job, job_id, "The executor does not know of the plan any more", state)
             wish = call.wish()
@@ -255,22 +263,26 @@ class PlanAction:
             changed_at=changed_at,
         )
 
-    async def _ask(self, wish: Wish, asked: Wish, state: PlanState, job: PlanJob, job_id: str) -> Wish:
-        """Ask of the executor what the record wishes; return what was asked of it last."""
-        with suppress(PlanExecutorSilentError):
+    async def _ask(self, wish: Wish, asked: Asked, state: PlanState, job: PlanJob, job_id: str) -> Asked:
+        """Ask of the executor what the record wishes; return what was asked of it last. A request without an answer, or whose
+        answer says no, may have been taken: an executor under load says no to what it does a moment later."""
+        try:
             match wish:
                 case Wish.STOP:
                     await self.executor.stop(job, job_id)
-                    return Wish.STOP
-                case Wish.HOLD if self._pauses(job) and asked is Wish.CONTINUE:
-                    return Wish.HOLD if await self.executor.pause(job, job_id) else asked
-                case Wish.CONTINUE if asked is Wish.HOLD and state.phase is PlanPhase.PAUSED:
-                    return Wish.CONTINUE if await self.executor.resume(job, job_id) else asked
+                    return Asked(Wish.STOP)
+                case Wish.HOLD if self._pauses(job) and asked != Asked(Wish.HOLD):
+                    return Asked(Wish.HOLD, taken=await self.executor.pause(job, job_id))
+                case Wish.CONTINUE if state.phase is PlanPhase.PAUSED and asked != Asked(Wish.CONTINUE):
+                    return Asked(Wish.CONTINUE, taken=await self.executor.resume(job, job_id))
+                case Wish.CONTINUE if asked.wish is Wish.CONTINUE:
+                    return Asked(Wish.CONTINUE)  # it runs: a later pause is somebody else's
                 case Wish.HOLD | Wish.CONTINUE:
                     return asked
                 case _:
                     assert_never(wish)
-        return asked
+        except PlanExecutorSilentError:
+            return Asked(wish, taken=False)
 
     async def stop(self, call: ActionCall, job_id: str) -> None:
         job, give_up_at = self.job(call), asyncio.get_running_loop().time() + ABORT_SECONDS

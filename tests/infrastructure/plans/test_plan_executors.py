@@ -20,6 +20,7 @@ from baton.application.conduct.plan_executors import (
     PlanExecutor,
     PlanExecutorBusyError,
     PlanExecutorSilentError,
+    PlanJob,
     PlanExecutorUnavailableError,
     PlanFailedError,
     PlanOutcomeUnknown,
@@ -249,6 +250,21 @@ class TestContract:
             assert row.activity in ("manager idle, RunEngine idle", "worker IDLE"), "whatever it did before"
 
 
+@dataclass
+class DenyingExecutor(MemoryExecutor):
+    """An executor under load, which pauses a plan and says that it does not, or says nothing in time."""
+
+    answers: bool = True
+    paused: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def pause(self, job: PlanJob, job_id: str) -> bool:
+        await super().pause(job, job_id)
+        self.paused.set()
+        if not self.answers:
+            raise PlanExecutorSilentError("re_pause had no answer within 5 s")
+        return False
+
+
 class Rows:
     """The rows of executors, none of which was stored."""
 
@@ -294,6 +310,19 @@ class TestHolds:
         await resuming
         await queue_case.wait_for(PlanPhase.RUNNING, call, job_id)
         await queue_case.action.stop(call, job_id)
+
+    @pytest.mark.parametrize("answer", ["no", "none"])
+    async def test_a_pause_is_taken_back_whatever_the_executor_answered_to_it(self, answer: str) -> None:
+        executor = DenyingExecutor(answers=answer == "no")
+        case = ExecutorCase("in_memory", executor, None)
+        call, job_id = await case.begin(case.call(LONG))
+        case.wish = Wish.HOLD
+        collecting = asyncio.create_task(case.action.collect(call, job_id))
+        await executor.paused.wait()
+        case.wish = Wish.CONTINUE  # before the pause was seen
+        await case.wait_for(PlanPhase.RUNNING, call, job_id)
+        case.wish = Wish.STOP
+        assert (await collecting).data["ended"] == "stopped"
 
     async def test_a_plan_without_checkpoints_is_never_paused(self, queue_case: ExecutorCase) -> None:
         call, job_id = await queue_case.begin(queue_case.call(2, checkpoints=False))
