@@ -36,7 +36,8 @@ def check(seen: Any) -> None:
     assert set(seen["tools"]) == TOOLSETS[McpToolset.OPERATOR] | FINDERS
     assert seen["found"] == "hold_run"
     assert seen["refusal"].startswith("Refused: ")
-    assert json.loads(seen["refusal"].split("\n", 1)[1])["code"] == "RequestValidationError"
+    (document,) = [line for line in seen["refusal"].splitlines() if line.startswith("{")]
+    assert json.loads(document)["code"] == "RequestValidationError"
     assert seen["conducted"]["succeeded"]
     assert seen["sentence"] == "The conduct succeeded: 3 parts completed."
     assert any(message.startswith(("step ", "waiting ")) for message in seen["progress"]), seen["progress"]

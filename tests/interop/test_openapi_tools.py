@@ -18,9 +18,9 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 VALIDATE = "import json, sys; from openapi_spec_validator import validate; validate(json.load(sys.stdin))"
-PICTURES = dict.fromkeys(("image/svg+xml", "image/png"), "application/octet-stream")
-CONFIGURATION = {"content_type_overrides": PICTURES, "post_hooks": []}
-"""What the generator is told: it knows no pictures, and nothing formats what it writes."""
+FILES = dict.fromkeys(("image/svg+xml", "image/png", "application/jsonl", "application/zip"), "application/octet-stream")
+CONFIGURATION = {"content_type_overrides": FILES, "post_hooks": []}
+"""What the generator is told: it knows no pictures and no lines of JSON, and nothing formats what it writes."""
 
 
 async def output_of(*command: str, sent: bytes | None = None) -> str:

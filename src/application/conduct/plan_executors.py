@@ -156,7 +156,7 @@ class PlanExecutor(Protocol):
 
 
 @dataclass(frozen=True)
-class Asked:
+class LastRequest:
     """What was asked of an executor last, and whether it said that it took it."""
 
     wish: Wish
@@ -226,7 +226,7 @@ class PlanAction:
             await call.time.sleep(POLL_SECONDS)
 
     async def collect(self, call: ActionCall, job_id: str) -> ActionResult:
-        job, began_at, asked = self.job(call), call.time.now(), Asked(Wish.CONTINUE)
+        job, began_at, asked = self.job(call), call.time.now(), LastRequest(Wish.CONTINUE)
         known, changed_at = PlanState(phase=PlanPhase.RUNNING), began_at
         call.tell(self._news(call, job_id, known, None, changed_at))
         while True:
@@ -263,26 +263,26 @@ class PlanAction:
             changed_at=changed_at,
         )
 
-    async def _ask(self, wish: Wish, asked: Asked, state: PlanState, job: PlanJob, job_id: str) -> Asked:
-        """Ask of the executor what the record wishes; return what was asked of it last. A request without an answer, or whose
-        answer says no, may have been taken: an executor under load says no to what it does a moment later."""
+    async def _ask(self, wish: Wish, asked: LastRequest, state: PlanState, job: PlanJob, job_id: str) -> LastRequest:
+        """Ask of the executor what the record wishes; return what was asked of it last. A request that was refused, or not
+        answered, may have been taken: an executor under load says no to what it does a moment later."""
         try:
             match wish:
                 case Wish.STOP:
                     await self.executor.stop(job, job_id)
-                    return Asked(Wish.STOP)
-                case Wish.HOLD if self._pauses(job) and asked != Asked(Wish.HOLD):
-                    return Asked(Wish.HOLD, taken=await self.executor.pause(job, job_id))
-                case Wish.CONTINUE if state.phase is PlanPhase.PAUSED and asked != Asked(Wish.CONTINUE):
-                    return Asked(Wish.CONTINUE, taken=await self.executor.resume(job, job_id))
+                    return LastRequest(Wish.STOP)
+                case Wish.HOLD if self._pauses(job) and asked != LastRequest(Wish.HOLD):
+                    return LastRequest(Wish.HOLD, taken=await self.executor.pause(job, job_id))
+                case Wish.CONTINUE if state.phase is PlanPhase.PAUSED and asked != LastRequest(Wish.CONTINUE):
+                    return LastRequest(Wish.CONTINUE, taken=await self.executor.resume(job, job_id))
                 case Wish.CONTINUE if asked.wish is Wish.CONTINUE:
-                    return Asked(Wish.CONTINUE)  # it runs: a later pause is somebody else's
+                    return LastRequest(Wish.CONTINUE)  # it runs: a later pause is somebody else's
                 case Wish.HOLD | Wish.CONTINUE:
                     return asked
                 case _:
                     assert_never(wish)
         except PlanExecutorSilentError:
-            return Asked(wish, taken=False)
+            return LastRequest(wish, taken=False)
 
     async def stop(self, call: ActionCall, job_id: str) -> None:
         job, give_up_at = self.job(call), asyncio.get_running_loop().time() + ABORT_SECONDS

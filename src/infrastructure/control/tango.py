@@ -11,7 +11,7 @@ from typing import TypeVar
 from tango import DevFailed, DeviceProxy, EnsureOmniThread, EventData, EventType
 
 from baton.application import control
-from baton.application.control import READ_TIMEOUT, WRITE_TIMEOUT, ControlLimits, Fence, Reading
+from baton.application.control import READ_TIMEOUT, WRITE_TIMEOUT, ControlLimits, Fence, Quality, Reading
 from baton.application.dropping_queue import DroppingQueue
 from baton.infrastructure.control.loss_watch import PROBE_SECONDS, LossWatch
 from baton.infrastructure.control.tango_values import (
@@ -28,6 +28,7 @@ from baton.infrastructure.control.tango_values import (
 
 MOST_CALLS = 32  # requests that wait for devices at the same time
 POLL_SECONDS = 0.2  # how often an attribute is read whose server announces no changes
+SETTLE_SECONDS = 1.0  # after which a subscription has reached its server; the library itself waits for 10 ms
 PING_TIMEOUT = 1.5  # seconds that a device has to answer a ping
 T = TypeVar("T")
 
@@ -124,24 +125,40 @@ class TangoControl:
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         at, loop, queue = _attribute(address), asyncio.get_running_loop(), DroppingQueue[Reading]()
-        declared = await self._declaration(at)
+        declared, newest = await self._declaration(at), None
 
         def take(event: EventData) -> None:
+            nonlocal newest
             if event.err:
                 queue.end(self._lost(at))
             elif event.attr_value is not None:
-                queue.put(reading_of(address, event.attr_value, declared))
+                newest = reading_of(address, event.attr_value, declared)
+                queue.put(newest)
 
         def receive(event: EventData) -> None:
             with suppress(RuntimeError):  # the loop ended before the subscription
                 loop.call_soon_threadsafe(take, event)
 
-        end = await self._follow(at, receive, queue)
+        async def settle() -> None:
+            """Read once more: a change before the subscription reached the server was pushed to nobody."""
+            await asyncio.sleep(SETTLE_SECONDS)
+            if (known := newest) is None:
+                return  # it is polled
+            try:
+                reading = await self.read(address)
+            except control.ControlError:
+                queue.end(self._lost(at))
+                return
+            if newest is known and _says(reading) != _says(known):
+                queue.put(reading)
+
+        end, settling = await self._follow(at, receive, queue), asyncio.create_task(settle())
         try:
             with self._losses.add_follower(at.device, address, queue):
                 async for reading in queue:
                     yield reading
         finally:
+            settling.cancel()
             await end()
 
     async def limits(self, address: str) -> ControlLimits | None:
@@ -222,7 +239,7 @@ class TangoControl:
             except control.ControlError as failure:
                 queue.end(failure)
                 return
-            if last is None or (reading.value, reading.quality) != (last.value, last.quality):
+            if last is None or _says(reading) != _says(last):
                 queue.put(reading)
             last = reading
             await asyncio.sleep(POLL_SECONDS)
@@ -270,6 +287,10 @@ def _attribute(address: str) -> TangoAddress:
     if at.is_command:
         raise control.MalformedControlAddressError(f"{address} is a command; it is written and has no value.")
     return at
+
+
+def _says(reading: Reading) -> tuple[object, Quality]:
+    return reading.value, reading.quality
 
 
 def _millis(seconds: float) -> int:

@@ -240,6 +240,15 @@ class TestServers:
         fleeting_server.kill()
         await control.close()
 
+    async def test_a_change_that_was_pushed_to_nobody_is_read(
+        self, tango: TangoControl, tango_server: ScriptedServer, device: str, x: str
+    ) -> None:
+        tango_server.tell("set", address=x, value=1.0)
+        stream = tango.subscribe(f"{device}/{x}")
+        assert (await anext(stream)).value == 1.0
+        tango_server.tell("set", address=x, value=2.0, unheard=True)
+        assert (await anext(stream)).value == 2.0
+
     async def test_an_attribute_without_events_is_polled(
         self, tango: TangoControl, tango_server: ScriptedServer, device: str, x: str
     ) -> None:

@@ -93,7 +93,8 @@ class Script:
         told["value"] = said["labels"].index(value) if said.get("labels") else value
         told["timestamp"] = said.get("timestamp") or LONG_AGO
         told["quality"] = QUALITIES[said.get("severity") or 0] if not said.get("changing") else AttrQuality.ATTR_CHANGING
-        device.push(address)
+        if not said.get("unheard"):
+            device.push(address)
 
     def make(self, address: str, value: Any, said: dict[str, Any]) -> None:
         first = value[0] if isinstance(value, list) else value
