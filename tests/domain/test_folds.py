@@ -20,6 +20,7 @@ from pydantic import AwareDatetime, BaseModel, JsonValue, ValidationError
 
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Event, State, UnknownEventError
+from baton.domain.recipe.patterns import AroundPattern, GridPattern, LinePattern, ListPattern
 from baton.domain.registry import snake_case
 from baton.domain.shared.refusals import Refusal
 from baton.domain.steering.steering import SteeringObjective, SteeringObjectiveKind, SteeringSpace
@@ -109,6 +110,15 @@ moments = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)).map(lambda ti
 texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20).map(str.strip).filter(bool)
 
 
+def patterns(kind: str, more: dict[str, st.SearchStrategy[Any]], **axis: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return patterns of a kind, with more fields, whose axes have these fields besides an address."""
+    fields = {"kind": st.just(kind), "settle_seconds": st.floats(0, 600), "returns": st.booleans(), **more}
+    one = st.fixed_dictionaries({"address": texts, **axis})
+    axes = st.lists(one, min_size=1, max_size=3, unique_by=lambda axis: axis["address"])
+    return st.fixed_dictionaries({**fields, "axes": axes})
+
+
+counts, places = st.integers(2, 9), st.floats(-9, 9)
 spans = st.fixed_dictionaries({"name": texts, "lower": st.floats(-9, 0), "upper": st.floats(1, 9)})
 RULED: dict[Any, st.SearchStrategy[Any]] = {
     SteeringObjective: st.fixed_dictionaries(
@@ -117,6 +127,10 @@ RULED: dict[Any, st.SearchStrategy[Any]] = {
     SteeringSpace: st.fixed_dictionaries(
         {"axes": st.lists(spans, min_size=1, max_size=3, unique_by=lambda axis: axis["name"])}
     ),
+    LinePattern: patterns("line", {"num": counts}, start=places, stop=places),
+    GridPattern: patterns("grid", {}, start=places, stop=places, num=counts),
+    ListPattern: patterns("list", {}, positions=st.lists(places, min_size=2, max_size=2)),
+    AroundPattern: patterns("around", {}, centre=places, span=st.floats(1, 9), num=counts),
 }
 """Types with rules that random fields would rarely keep."""
 
