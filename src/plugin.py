@@ -58,6 +58,7 @@ from baton.application.control import (
     always_open,
 )
 from baton.application.ports import Minter
+from baton.domain.recipe.offered_plans import OfferedPlan
 from baton.domain.shared.action_signals import ActionForecast
 from baton.domain.shared.citation import (
     Citation,
@@ -81,7 +82,6 @@ from baton.domain.steering.steering import (
     SteeringSpace,
     SteeringVerdict,
 )
-from baton.domain.step.plan_steps import OfferedPlan
 from baton.domain.step.results import Measured
 
 __all__ = [

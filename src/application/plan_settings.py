@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from baton.application.plant import PluginName
-from baton.domain.step.plan_steps import PausePolicy, PlanTouches
+from baton.domain.recipe.offered_plans import PlanTouches
+from baton.domain.step.plan_steps import PausePolicy
 
 DAY = 86_400.0  # seconds: how long a plan may take unless its entry says otherwise
 ExecutorName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,49}$")]

@@ -23,6 +23,7 @@ from baton.domain.queue.queue import OnFailure
 from baton.domain.recipe.capability import ExecutorShape
 from baton.domain.recipe.conduct_options import OnUnknownOutcome, WatchedGates
 from baton.domain.recipe.method import PortRequirement
+from baton.domain.recipe.offered_plans import PLAN_PREFIX
 from baton.domain.recipe.patterns import Pattern
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.safety.hazards import RiskBand
@@ -30,7 +31,6 @@ from baton.domain.schedule.calendar import Calendar
 from baton.domain.schedule.schedule import Overlap
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.times import Instant
-from baton.domain.step.plan_steps import PLAN_PREFIX
 from baton.domain.trust.policy import DEFAULT_EXPIRY_SECONDS
 
 

@@ -16,6 +16,7 @@ from baton.cli.daily import (
     approvals,
     calls,
     completion,
+    data,
     documents,
     events,
     files,
@@ -53,6 +54,7 @@ app.add_typer(projections, name="projections")
 app.add_typer(catalog, name="catalog")
 app.add_typer(imports.app, name="import")
 app.add_typer(queue.app, name="queue", rich_help_panel=DAILY_WORK)
+app.add_typer(data.app, name="data", rich_help_panel=DAILY_WORK)
 app.add_typer(witness.app, name="witness", rich_help_panel=DAILY_WORK)
 for group in (overview, work, steering, approvals, events, files, documents, calls, sign_in, completion):
     app.add_typer(group.app)

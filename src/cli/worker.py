@@ -42,19 +42,22 @@ from baton.application.monitoring import plant_monitors
 from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals
 from baton.application.monitoring.observations import ControlObserver, permit_signals, supply_signals
 from baton.application.monitoring.plan_catalogues import PlanCatalogues
+from baton.application.plant import SIMULATOR_ONLY
 from baton.application.ports import EngineUnavailableError, StoreUnavailableError
 from baton.application.settings import Settings
 from baton.application.telemetry import error_location
 from baton.cli.composition.runtime import BootRefused, Runtime
 from baton.cli.messages import refuse
 from baton.cli.startup import start_garbage_collection, stop_on_signals
+from baton.domain.recipe.step_actions import OWN_ACTIONS
 from baton.domain.steering.steering import offered_deciders
 from baton.infrastructure.compute.job_runner import process_birth
 from baton.infrastructure.compute.local_process import AccountUnusableError, JobRetention, LocalProcesses, configured_compute
 from baton.infrastructure.control.routes import AdapterMissingError, open_control
 from baton.infrastructure.decide.configured import ConfiguredDeciders
 from baton.infrastructure.plans.configured import ConfiguredExecutor, configured_executors
-from baton.infrastructure.plugins import PluginUnusableError, installed_actions, load_named_plugins
+from baton.infrastructure.plans.own_actions import OwnActions
+from baton.infrastructure.plugins import ActionRegistry, PluginUnusableError, installed_actions, load_named_plugins
 from baton.infrastructure.postgres.leadership import (
     MONITOR_LOCK,
     REACTIONS_LOCK,
@@ -106,7 +109,8 @@ async def _run(settings: Settings) -> None:
     for sentence in idle_agents(settings):
         log.warning("agent_idle", reason=sentence)
     compute, executors = configured_compute(settings), configured_executors(settings.plan_executors)
-    actions = installed_actions().with_plans({name: plan for one in executors for name, plan in one.actions.items()})
+    own = installed_actions()
+    actions = own.with_plans({name: plan for one in executors for name, plan in one.actions.items()})
     load_named_plugins(settings)
     async with (
         Runtime(settings) as runtime,
@@ -116,7 +120,7 @@ async def _run(settings: Settings) -> None:
         reconcile_in_background(runtime),
         react_in_background(runtime),
         remove_jobs_in_background(runtime, compute),
-        keep_catalogues_in_background(runtime, executors),
+        keep_catalogues_in_background(runtime, executors, own),
     ):
         client = await connect_when_ready(runtime, stopping)
         if client is None:
@@ -160,7 +164,7 @@ async def open_conduct_engine(
     check_limits = SetpointLimits(control, runtime.commands, new_id).check
     own_actions = actions or installed_actions()
     pulse = Pulse()
-    plant = (control, own_actions, WallClock(), settings.control_routes)
+    plant = (control, own_actions, WallClock(), settings.control_routes or SIMULATOR_ONLY)
     effects = StepEffects(*plant, action_limit, check_limits, pulse.begin, settings.unit_policy)
     ledger, plans = ledger or PostgresLedger(runtime.store), StepPlans(runtime.store)
     watch = RecordWatch(runtime.commands, clock)
@@ -273,12 +277,15 @@ def remove_jobs_in_background(runtime: Runtime, compute: Compute) -> Running:
 
 
 @asynccontextmanager
-async def keep_catalogues_in_background(runtime: Runtime, executors: Sequence[ConfiguredExecutor]) -> AsyncIterator[None]:
-    """Keep what the executors of Bluesky plans offer while the block lasts, and let go of them behind it."""
+async def keep_catalogues_in_background(
+    runtime: Runtime, executors: Sequence[ConfiguredExecutor], actions: ActionRegistry
+) -> AsyncIterator[None]:
+    """Keep which actions this worker has and what the executors of Bluesky plans offer, while the block lasts; let go of the
+    executors behind it."""
     known = {one.settings.name: one.executor for one in executors}
-    catalogues = PlanCatalogues(known, PostgresPlanCatalogues(runtime.store), clock)
+    catalogues = PlanCatalogues({**known, OWN_ACTIONS: OwnActions(actions)}, PostgresPlanCatalogues(runtime.store), clock)
     try:
-        async with runtime.supervisor.supervise("plan catalogues", catalogues.run) if executors else nullcontext():
+        async with runtime.supervisor.supervise("plan catalogues", catalogues.run):
             yield
     finally:
         for executor in known.values():

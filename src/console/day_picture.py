@@ -11,7 +11,8 @@ HOURS = 24
 WIDTH, LEFT, RIGHT, TOP = 1000, 210, 14, 26
 ROW = 26
 NAME_LENGTH = 28
-MOST_MARKS = 60  # of one row; what fires more often is drawn as a band
+MOST_MARKS = 60  # of one row; what fires more often is a pale bar
+LABEL_WIDTH = 60  # at the most, so that the first and the last label stay inside
 
 
 @dataclass(frozen=True)
@@ -44,22 +45,19 @@ def day_picture(rows: Sequence[DayRow], begins: datetime, zone: ZoneInfo, label:
         x, midnight = across(at), at.astimezone(zone).hour == 0
         shown = at.astimezone(zone).strftime("%a %d %b" if midnight else "%H:%M")
         parts.append(f'<path class="{"mark" if midnight else "grid"}" d="M{x} {TOP - 6}V{height - 4}"/>')
-        parts.append(f'<text x="{x}" y="{TOP - 11}" text-anchor="middle">{escape(shown)}</text>')
+        inside = min(x, WIDTH - LABEL_WIDTH / 2)
+        parts.append(f'<text x="{inside}" y="{TOP - 11}" text-anchor="middle">{escape(shown)}</text>')
     for number, row in enumerate(rows):
         middle = TOP + ROW * number + ROW / 2
         parts.append(f'<path class="grid" d="M{LEFT} {middle}H{WIDTH - RIGHT}"/>')
         name = row.name if len(row.name) <= NAME_LENGTH else row.name[: NAME_LENGTH - 1] + "…"
         parts.append(f'<text class="name" x="{LEFT - 10}" y="{middle + 4}" text-anchor="end">{escape(name)}</text>')
-        bars = row.bars
-        if len(row.marks) > MOST_MARKS:
-            bars = ((row.marks[0], row.marks[-1]), *bars)
-        else:
-            parts += [
-                f'<path class="firing {row.look}" d="M{across(at)} {middle - 6}l5 6l-5 6l-5 -6z"><title>'
-                f"{escape(at.astimezone(zone).strftime('%a %H:%M'))}</title></path>"
-                for at in row.marks
-            ]
-        for start, end in bars:
+        parts += [
+            f'<path class="firing {row.look}" d="M{across(at)} {middle - 6}l5 6l-5 6l-5 -6z"><title>'
+            f"{escape(at.astimezone(zone).strftime('%a %H:%M'))}</title></path>"
+            for at in row.marks
+        ]
+        for start, end in row.bars:
             left, width = across(start), max(across(end) - across(start), 2)
             parts.append(
                 f'<rect class="firing {row.look}" x="{left}" y="{middle - 6}" width="{round(width, 1)}" height="12" rx="3"/>'
@@ -70,6 +68,12 @@ def day_picture(rows: Sequence[DayRow], begins: datetime, zone: ZoneInfo, label:
     return Markup(
         f'<svg class="plot day" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">{picture}</svg>'
     )
+
+
+def interval_text(marks: Sequence[datetime]) -> str:
+    """Return how far apart marks are, in words."""
+    seconds = (marks[-1] - marks[0]).total_seconds() / (len(marks) - 1)
+    return f"{round(seconds)} s" if seconds < 60 else f"{round(seconds / 60)} min"
 
 
 def full_hours(begins: datetime, zone: ZoneInfo) -> list[datetime]:

@@ -29,7 +29,7 @@ CONTEXTS = {
     "subject": ("subject.subject",),
     "recipe": (
         *("recipe.capability", "recipe.method", "recipe.practice", "recipe.plan", "recipe.plan_parts", "recipe.plan_data"),
-        *("recipe.plan_inspection", "recipe.recipe", "conduct.step_drafts"),
+        *("recipe.plan_inspection", "recipe.recipe", "recipe.step_actions", "recipe.plan_setup", "conduct.step_drafts"),
     ),
     "run": (
         *("run.run", "run.run_views", "start.run_start", "views.run_preflight", "conduct.run_conduct", "run.logbooks"),
@@ -49,7 +49,7 @@ CONTEXTS = {
     "data": (
         *("data.dataset", "data.distribution", "data.acquisition", "data.scan", "data.attestation"),
         *("data.procedure_files", "data.run_files", "data.run_documents"),
-        *("data.edition", "data.exports", "data.catalogue", "data.provenance", "data.preview"),
+        *("data.edition", "data.crate", "data.exports", "data.catalogue", "data.provenance", "data.preview"),
     ),
     "decision": ("decision.decision",),
     "agent": (

@@ -14,6 +14,7 @@ from baton.domain.conduct.rehearsal import RehearsalPort
 from baton.domain.conduct.signals import MonitorPort
 from baton.domain.conduct.step_list import StepListPort
 from baton.domain.conduct.work_items import WorkPort
+from baton.domain.data.crate import CratePort
 from baton.domain.data.lineage import LineagePort
 from baton.domain.data.preview import PreviewPort
 from baton.domain.data.procedure_files import FilePort
@@ -65,6 +66,8 @@ class Ports(Protocol):
     def files(self) -> FilePort: ...
     @property
     def lineage(self) -> LineagePort: ...
+    @property
+    def crates(self) -> CratePort: ...
     @property
     def previews(self) -> PreviewPort: ...
     @property

@@ -425,7 +425,7 @@ def captured_readings(activities: Iterable[Activity], runs: Mapping[UUID, UUID])
             value=payload["captured_value"],
             units=payload.get("captured_unit") or reading.get("units"),
             sampling_procedure=SamplingProcedure.CAPTURE,
-            simulated=payload.get("actuation_kind") == "simulated",
+            simulated=payload.get("actuation_kind", "Physical") != "Physical",
             sampled_at=reading.get("sampled_at") or row.sampled_at,
         )
 

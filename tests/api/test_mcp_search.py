@@ -91,6 +91,9 @@ def test_the_exact_name_and_the_exact_code_come_first() -> None:
         ("open a queue", "open_queue"),
         ("facilities and sites", "list_facilities"),
         ("a second person must approve this command", "define_policy"),
+        ("which actions are there", "list_actions"),
+        ("how do I propose a run", "get_my_access"),
+        ("set up a scan from devices and steps", "set_up_plan"),
     ],
 )
 def test_words_find_operations(words: str, first: str) -> None:

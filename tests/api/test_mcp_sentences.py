@@ -209,6 +209,24 @@ COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
         "The conduct succeeded: 3 parts completed; best sharpness 100.0 at focus 1.2; it ended because: It is sharp.",
     ),
     (
+        "conduct_until_advised",
+        {
+            "succeeded": True,
+            "best": {"name": "sharpness", "value": 100.0, "point": {"focus": 1.2}},
+            "passes": [{"point": {"focus": 1.2}, "measurements": []}, {"point": {"focus": 3.0}, "measurements": []}],
+        },
+        200,
+        "The conduct succeeded; best sharpness 100.0 at focus 1.2 (the last pass measured at focus 3.0; to go to the best "
+        "point, launch the recipe again with conduct_until_advised, that first_point and a budget of iterations_remaining "
+        "1).",
+    ),
+    (
+        "approve_clearance",
+        {"clearance_id": "7", "four_eyes": False, "remark": "Have somebody else look at it."},
+        200,
+        "Done: approve_clearance. The clearance is Approved now. Have somebody else look at it.",
+    ),
+    (
         "conduct_procedure",
         {"succeeded": False, "held": True, "failure": {**FAILURE, "step_index": 0}},
         200,

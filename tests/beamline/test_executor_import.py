@@ -13,7 +13,7 @@ from baton.beamline.importers.review_file import review_text
 from baton.beamline.importers.touches import PlanDraft, touches_text
 from baton.beamline.reading import Source, read_text
 from baton.cli.main import app
-from baton.domain.step.plan_steps import OfferedPlan, PlanTouches
+from baton.domain.recipe.offered_plans import OfferedPlan, PlanTouches
 
 pytestmark = pytest.mark.server
 

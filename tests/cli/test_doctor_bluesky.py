@@ -10,7 +10,8 @@ from baton.application.plan_settings import PlanExecutorSettings
 from baton.application.settings import Settings
 from baton.cli.doctor import CheckStatus
 from baton.cli.doctor.bluesky import describe_executor, describe_witness, examine_bluesky
-from baton.domain.step.plan_steps import KnownExecutor, OfferedPlan, PlanExecutorCatalogue, PlanTouches
+from baton.domain.recipe.offered_plans import OfferedPlan, PlanExecutorCatalogue, PlanTouches
+from baton.domain.step.plan_steps import KnownExecutor
 
 QUEUESERVER = PlanExecutorSettings(
     name="bl7",

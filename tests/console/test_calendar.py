@@ -13,7 +13,8 @@ import pytest
 from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
-from baton.console.day_picture import MOST_MARKS, DayRow, beginning_of, day_picture
+from baton.console.day_picture import HOURS, LABEL_WIDTH, WIDTH, DayRow, beginning_of, day_picture
+from baton.console.pages.calendar import schedule_row
 from baton.domain.schedule.schedule import RecordScheduleFiringRefusal
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.console.page_source import PageSource, load
@@ -152,11 +153,14 @@ def test_the_picture_marks_firings_and_draws_what_fires_often_as_a_band() -> Non
     begins = beginning_of(datetime(2026, 11, 17, 13, 20, 7, tzinfo=UTC))
     assert begins == datetime(2026, 11, 17, 13, 15, tzinfo=UTC)
     firings = tuple(begins + timedelta(hours=number) for number in range(1, 4))
-    often = tuple(begins + timedelta(minutes=number) for number in range(MOST_MARKS + 1))
-    rows = [DayRow("Rounds", "live", firings), DayRow("Often & <b>", "live", often)]
+    minutely = {"name": "Often & <b>", "status": "Active", "calendar": {"every": 60}}
+    often = schedule_row({**minutely, "time_zone": "Europe/Berlin"}, begins, begins + timedelta(hours=HOURS))
+    rows = [DayRow("Rounds", "live", firings), often]
     picture = day_picture(rows, begins, BERLIN, "The day")
     assert picture.count('<path class="firing live"') == len(firings)
-    assert picture.count("<rect") == 1
+    assert picture.count('<rect class="firing live often"') == picture.count("<rect") == 1
+    assert "about every 1 min" in picture
+    assert max(float(x) for x in re.findall(r'<text x="([0-9.]+)"', picture)) <= WIDTH - LABEL_WIDTH / 2, "none is cut"
     assert "<title>Tue 15:15</title>" in picture, "on the facility's clock"
     assert "Wed 18 Nov" in picture
     assert "Often &amp; &lt;b&gt;" in picture

@@ -12,6 +12,7 @@ from baton.domain.run.logbooks import Channel, ListRunObservations, Observation,
 from baton.domain.shared.listing import Where
 from baton.domain.shared.logbooks import Entry
 from baton.domain.shared.writes import Enlist, Enter
+from baton.domain.step.results import ActuationKind
 from baton.domain.trust.surface import SYSTEM_HTTP
 from tests.support.domain.world import OPERATOR, START, new_id
 from tests.support.infrastructure.readings import reading
@@ -101,7 +102,11 @@ async def test_what_steps_of_phases_captured_are_readings_in_their_order(store: 
         [reading(run_id, value=3.0)],
         [
             captured_row(
-                phase, 4.0, 2, actuation_kind="simulated", reading={"units": "mm", "sampled_at": "2020-01-01T00:00:00Z"}
+                phase,
+                4.0,
+                2,
+                actuation_kind=ActuationKind.SIMULATED.value,
+                reading={"units": "mm", "sampled_at": "2020-01-01T00:00:00Z"},
             )
         ],
     ]

@@ -10,7 +10,7 @@ from baton.domain.procedure.procedure import ProcedureStatus
 from baton.domain.start.procedure_start import InvalidProcedureReEstablishmentBoundaryError
 from baton.infrastructure.control.simulator import SimulatedFault
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
-from tests.support.workflows.step_json import check, setpoint
+from tests.support.workflows.step_json import capture, check, setpoint
 
 SIGNALS = {"a": 0, "b": 1.5, "c": 0}
 
@@ -77,6 +77,12 @@ async def test_a_failed_check_holds_where_that_was_asked_for_and_is_taken_up_aga
     assert (again.body["succeeded"], again.body["re_establishment_boundary"]) == (True, 0)
     assert (await stack.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
     assert stack.control.writes == [("a", 25.0), ("c", 25), ("a", 25.0)]
+
+
+async def test_without_routes_the_plant_is_the_simulator_and_says_so(stack: ConductStack) -> None:
+    assert not stack.runtime.settings.control_routes
+    _, result = await stack.conduct_steps([setpoint("a", 1), capture("a", "seen")])
+    assert (result["succeeded"], result["actuation_kind"]) == (True, "Simulated")
 
 
 async def test_a_repeat_with_the_same_key_gets_the_same_conduct(stack: ConductStack) -> None:

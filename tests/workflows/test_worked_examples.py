@@ -53,7 +53,7 @@ def measured_offset(value: float) -> Any:
 
 @pytest.fixture(scope="module")
 async def module_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
-    own = {"actions": ActionRegistry({"collect": collect_action}), "compute": SimulatedCompute()}
+    own = {"actions": ActionRegistry({"expose": collect_action}), "compute": SimulatedCompute()}
     plant = {"control_routes": ROUTES, "simulated_signals": SIGNALS, "simulated_devices": DEVICES}
     async with open_conduct_stack(database, temporal.address, **own, **plant) as stack:
         yield stack
@@ -69,7 +69,7 @@ def stack(module_stack: ConductStack) -> ConductStack:
 
 
 CENTRING = [
-    action("collect", repetitions=2),
+    action("expose", repetitions=2),
     compute("find-offset", capture_name="offset"),
     setpoint("bl7:stage:x", captured_value("offset")),
 ]
@@ -163,7 +163,7 @@ async def test_a_shift_change_holds_after_the_step_in_progress(stack: ConductSta
         capture("bl7:energy:rbv", "seen"),
         *steps,
         waiting,
-        action("collect"),
+        action("expose"),
         setpoint("bl7:stage:x", captured_value("seen")),
     ]
     id = await stack.register_procedure()

@@ -57,12 +57,12 @@ def command_sentence(operation: Operation, answer: Answer, status: int = DONE, *
     if status == ACCEPTED:
         work = answer.get("work_id")
         return f"{before}{operation.name} continues and is not done yet; get_work with work_id {work} tells how it stands."
-    return one_line(before + (_known_form(answer) or _done_sentence(operation, answer)) + _not_enforced(answer))
+    return one_line(before + (_known_form(answer) or _done_sentence(operation, answer)) + _remark_text(answer))
 
 
-def _not_enforced(answer: Answer) -> str:
-    """Return the remark of an answer that rests on policies which nobody enforces; nothing where there is none."""
-    return f" {answer['remark']}" if answer.get("enforced") is False else ""
+def _remark_text(answer: Answer) -> str:
+    """Return the remark of an answer that rests on policies or a second person that nobody enforces; nothing without one."""
+    return f" {answer['remark']}" if False in (answer.get("enforced"), answer.get("four_eyes")) else ""
 
 
 def _question_text(answer: Answer) -> str:
@@ -134,7 +134,7 @@ def _known_form(answer: Answer) -> str | None:
         case {"permitted_commands": Sequence() as commands}:
             who = answer.get("name") or answer.get("principal_id")
             permitted = f"You are {who}, and are permitted {len(commands)} commands and queries."
-            return permitted + _not_enforced(answer)
+            return permitted + _remark_text(answer)
         case _:
             return None
 
@@ -223,10 +223,21 @@ def _outcome_text(result: Answer) -> str:
         said.append(f"{name} was {values} in the last passes")
     if best := result.get("best"):
         where = ", ".join(f"{axis} {value}" for axis, value in best["point"].items())
-        said.insert(0, f"best {best['name']} {best['value']} at {where}")
+        said.insert(0, f"best {best['name']} {best['value']} at {where}{_way_to_best(best['point'], passes)}")
     if why := result.get("termination_reason"):
         said.append(f"it ended because: {why}")
     return "".join(f"; {one}" for one in said)
+
+
+def _way_to_best(best: Answer, passes: Sequence[Answer]) -> str:
+    """Return where the last pass measured and what goes to the best point; nothing where they are the same."""
+    if not passes or (last := passes[-1].get("point")) is None or last == best:
+        return ""
+    left = ", ".join(f"{axis} {value}" for axis, value in last.items())
+    return (
+        f" (the last pass measured at {left}; to go to the best point, launch the recipe again with conduct_until_advised, "
+        "that first_point and a budget of iterations_remaining 1)"
+    )
 
 
 def _conduct_sentence(result: Answer) -> str:
@@ -296,7 +307,7 @@ def _done_sentence(operation: Operation, answer: Answer) -> str:
         made = f"{operation.aggregate.label} {answer.get(operation.aggregate.id_name, '')}"
         state = getattr(operation.aggregate.state, operation.aggregate.axis, None)
         return f"Done: {operation.name} made {made}{f', which is {state}' if state else ''}."
-    if operation.leads_to is not None and operation.aggregate is not None and not answer:
+    if operation.leads_to is not None and operation.aggregate is not None and (not answer or "four_eyes" in answer):
         return f"Done: {operation.name}. The {operation.aggregate.label} is {operation.leads_to.value} now."
     return f"Done: {operation.name}."
 

@@ -25,7 +25,8 @@ Baton controls the operations of an experiment facility. Every operation is a to
 does not show the one you need, search_operations finds it by what you want to do, and call_operation calls it. Text of \
 an answer begins with a sentence that says what came of the call. Commands take an idempotency_key: repeat a call with \
 the same key and it is carried out once; with dry_run they only say what they would record. A command answers its log \
-position in _meta as baton/position; give it to a list as min_position and the list shows what you did. A refusal says in \
+position in _meta as baton/position; give it to a list as min_position and the list shows what you did. set_up_plan makes \
+a plan that can be launched from devices and steps, in one call; list_actions has the actions of steps. A refusal says in \
 detail what to do about it, and carries a machine-readable code and, where there is one, a reason. Where something looks \
 unsafe, hold_everything holds all work that you may hold, queues and schedules too."""
 

@@ -57,6 +57,7 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
             *("resolve_signals", "read_signals", "register_caution", "list_cautions"),
             *("list_calibrations", "define_calibration", "append_calibration_revision"),
             *("list_capabilities", "define_capability", "list_methods", "define_method", "define_practice"),
+            *("set_up_plan", "list_actions"),
             *("list_plans", "define_plan", "inspect_plan_binding", "list_recipes", "get_recipe", "define_recipe"),
             *("draft_steps", "version_recipe", "register_procedure_from_recipe", "preflight_procedure", "conduct_procedure"),
             "rehearse",

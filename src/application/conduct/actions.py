@@ -1,6 +1,7 @@
 """Actions: named pieces of work on the plant that a step can ask for, how they can fail, and how one is found again."""
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -118,12 +119,14 @@ def touches(
     reads: Iterable[str] = (),
     derived_writes: Callable[[Mapping[str, Any]], Iterable[str]] | None = None,
     rehearse: Callable[[Mapping[str, Any]], ActionForecast] | None = None,
+    parameters: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Callable[[B], B]:
     """Declare which parameters of an action hold addresses: those it writes to, at the address or below it, and those it
     only reads. `derived_writes` returns further addresses that follow from the parameters, such as a neighbouring device.
     A parameter may hold one address or a list of them. Whose assets own what is written is judged before the conduct starts;
     an action that declares nothing counts as a write to a signal that nobody owns. `rehearse` returns what the action would
-    do, without doing it, or raises ActionRefusedError; it is quick, and asks no control system."""
+    do, without doing it, or raises ActionRefusedError; it is quick, and asks no control system. `parameters` returns the
+    JSON Schema of the parameters, such as `model_json_schema` of a pydantic model."""
 
     def forecast(params: Mapping[str, Any]) -> ActionForecast:
         assert rehearse is not None, "it is asked only where it is declared"
@@ -134,7 +137,8 @@ def touches(
 
     def declare(body: B) -> B:
         said = None if rehearse is None else forecast
-        body.signals = ActionSignals(tuple(writes), tuple(reads), derived_writes, said)  # type: ignore[attr-defined]
+        signals = ActionSignals(tuple(writes), tuple(reads), derived_writes, said, parameters, inspect.getdoc(body))
+        body.signals = signals  # type: ignore[attr-defined]
         return body
 
     return declare

@@ -23,7 +23,8 @@ from baton.application.conduct.actions import (
     Wish,
 )
 from baton.application.control import Fence, always_open
-from baton.domain.step.plan_steps import PLAN_PREFIX, OfferedPlan, PlanNews
+from baton.domain.recipe.offered_plans import PLAN_PREFIX, OfferedPlan
+from baton.domain.step.plan_steps import PlanNews
 from baton.domain.step.results import ActuationKind, Measured
 
 POLL_SECONDS = 0.5  # between two looks at a plan

@@ -1,4 +1,4 @@
-"""The catalogues of executors of Bluesky plans, which a worker keeps as rows that steps are judged by."""
+"""The catalogues of executors of Bluesky plans and of a worker's own actions, kept as rows that steps are judged by."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,14 +9,21 @@ from typing import Protocol
 import structlog
 
 from baton.application.conduct.actions import ActionRefusedError
-from baton.application.conduct.plan_executors import PlanExecutor, PlanExecutorSilentError
+from baton.application.conduct.plan_executors import ExecutorCatalogue, PlanExecutorSilentError
 from baton.application.ports import Clock, StoreUnavailableError
-from baton.domain.step.plan_steps import PlanExecutorCatalogue
+from baton.domain.recipe.offered_plans import PlanExecutorCatalogue
 
 log = structlog.get_logger()
 LOOK_SECONDS = 5.0  # between two looks at whether the environment or the list of an executor has changed
 KEEP_SECONDS = 60.0  # after which a catalogue is stored again although nothing has changed
 MAX_TROUBLE = 300  # characters
+
+
+class Catalogued(Protocol):
+    """An executor of Bluesky plans, or the actions of a worker."""
+
+    async def catalogue(self) -> ExecutorCatalogue:
+        """Return what it offers now."""
 
 
 class CatalogueStore(Protocol):
@@ -33,7 +40,7 @@ class CatalogueStore(Protocol):
 class PlanCatalogues:
     """Asks every executor what it offers, and stores it."""
 
-    executors: Mapping[str, PlanExecutor]
+    executors: Mapping[str, Catalogued]
     store: CatalogueStore
     clock: Clock
     look_seconds: float = LOOK_SECONDS

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from baton.beamline.importers.drafts import DeviceDraft, family_of_axis, family_of_words
 from baton.beamline.importers.review_file import INDENT, comment, scalar
 from baton.beamline.importers.touches import PlanDraft
+from baton.domain.recipe.offered_plans import PLAN_PREFIX, OfferedPlan
 from baton.domain.shared.schema import Schema
-from baton.domain.step.plan_steps import PLAN_PREFIX, OfferedPlan
 
 PROTOCOLS = ("Movable", "Readable", "Triggerable", "Flyable")
 ALLOWED_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,40}")

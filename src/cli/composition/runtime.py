@@ -45,6 +45,7 @@ from baton.domain.supply.supply import address_key
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.byte_sources import ByteSources
 from baton.infrastructure.catalogues.configured import configured_catalogues
+from baton.infrastructure.crates import LocalCrates
 from baton.infrastructure.data_files import DataFiles
 from baton.infrastructure.identity import ProviderClient, ProviderRegistry
 from baton.infrastructure.llm.providers import ConfiguredModels
@@ -251,6 +252,7 @@ class Runtime:
         self.byte_sources = ByteSources(self.data_files, hosts, budget)
         self.scan_reader = ReaderProcess(settings.scan_reader_memory_bytes, settings.scan_reader_seconds)
         self.table_reader = TableReaderProcess()
+        self.crates = LocalCrates(self.data_files)
         self.previews = LocalPreviews(self.data_files, self.scan_reader)
         self.scan_files = LocalScanFiles(self.data_files, self.scan_reader)
         self.catalogues = configured_catalogues(settings, self.data_files)

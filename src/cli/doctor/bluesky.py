@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from baton.application.plan_settings import PlanExecutorKind
 from baton.application.settings import Settings
 from baton.cli.doctor import CheckResult, ok, warning, wrong
-from baton.domain.step.plan_steps import HEARD_OF_LATE, KnownExecutor, PlanExecutorCatalogue
+from baton.domain.recipe.offered_plans import PlanExecutorCatalogue
+from baton.domain.step.plan_steps import HEARD_OF_LATE, KnownExecutor
 from baton.infrastructure.postgres.pool import Connection
 
 TESTED = {PlanExecutorKind.QUEUESERVER: "RE Manager v0.0.25", PlanExecutorKind.BLUEAPI: "1.5.0"}

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from baton.console.day_picture import HOURS, MOST_MARKS, DayRow, beginning_of, day_picture
+from baton.console.day_picture import HOURS, MOST_MARKS, DayRow, beginning_of, day_picture, interval_text
 from baton.console.display import instant_of, look_of, words_of
 from baton.console.page import Context, MenuGroup, page
 from baton.console.page_queries import PageQueries, Shown
@@ -73,7 +73,7 @@ def schedule_row(schedule: Shown, now: datetime, ends: datetime) -> DayRow:
     marks = tuple(takewhile(lambda at: at < ends, ahead))
     if len(marks) <= MOST_MARKS:
         return DayRow(schedule["name"], "live", marks, note="" if marks else "not within these hours")
-    return DayRow(schedule["name"], "live", bars=((marks[0], ends),))
+    return DayRow(schedule["name"], "live often", bars=((marks[0], ends),), note=f"about every {interval_text(marks)}")
 
 
 def visit_row(visit: Mapping[str, object], begins: datetime, ends: datetime) -> DayRow | None:

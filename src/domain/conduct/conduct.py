@@ -30,6 +30,7 @@ from baton.domain.recipe.conduct_options import (
     first_choices,
 )
 from baton.domain.recipe.expansion import Expansion
+from baton.domain.recipe.step_actions import KnownActions, action_names, check_actions, load_actions
 from baton.domain.recipe.step_checks import DocumentedForm
 from baton.domain.recipe.steps import PlainCriterion, RecipeStep, Step
 from baton.domain.registry import OpenedWork
@@ -89,6 +90,7 @@ class Opening(NamedTuple):
     cautions: tuple[AcknowledgedCaution, ...]
     units: SignalUnits
     plans: PlanSteps
+    actions: KnownActions
 
 
 def judged_assets(procedure: Procedure, signals: WrittenSignals) -> frozenset[UUID]:
@@ -223,7 +225,8 @@ def load_opening(procedure: Procedure, run: Run | None, call: Call, steps: Expan
     cautions = yield from start.acknowledged_cautions(procedure, run, facts)
     rivals = yield from every_rival_of(procedure, judged, call.now)
     units = yield from load_units(steps)
-    return Opening(facts, steps, signals, rivals, cautions, units, (yield from load_plan_steps(steps, call)))
+    actions = yield from load_actions(action_names(steps.steps, steps.closing_steps))
+    return Opening(facts, steps, signals, rivals, cautions, units, (yield from load_plan_steps(steps, call)), actions)
 
 
 def open_conduct(
@@ -263,6 +266,7 @@ class Conduct(ChosenOptions, Command):
         space: SteeringSpace | None = None,
     ) -> Outcome:
         """Judge the signals that are written from a step on, pass the gates, and return what is written and answered."""
+        check_actions(facts.steps.steps, facts.steps.closing_steps, facts.actions)
         refuse_unknown_plans(facts.plans)
         refuse_invalid_parameters(facts.plans)
         refuse_unowned(facts.signals)

@@ -56,7 +56,8 @@ class Estimate(AnswerForm):
     ends_at: Annotated[
         datetime | None,
         Field(
-            description="When it ends, if it continues. Null before the start, while held or asked to, and while it waits."
+            description="When it ends, if it continues. Null before the start, while held or asked to, while it waits, and "
+            "while nothing is known of a phase still to come."
         ),
     ] = None
     basis: Annotated[
@@ -159,9 +160,10 @@ def sum_estimates(parts: Sequence[Estimate], now: datetime | None) -> Estimate:
     if not remaining and any(part.remaining_seconds is None for part in parts):
         return Estimate(basis=EstimateBasis.NONE, to_cap=to_cap)
     complete = all(part.basis is EstimateBasis.HISTORY for part in parts)
+    unknown = any(part.remaining_seconds is None for part in parts)  # it would seem to end when the known parts do
     return Estimate(
         remaining_seconds=remaining,
-        ends_at=None if now is None else now + timedelta(seconds=remaining),
+        ends_at=None if now is None or unknown else now + timedelta(seconds=remaining),
         basis=EstimateBasis.HISTORY if complete else EstimateBasis.PARTLY,
         to_cap=to_cap,
     )

@@ -10,10 +10,11 @@ from baton.domain.conduct.messages import Mark
 from baton.domain.conduct.progress import ConductPhase, ConductProgress
 from baton.domain.kernel import Value
 from baton.domain.procedure.procedure import Procedure
+from baton.domain.recipe.offered_plans import PLAN_PREFIX, PlanExecutorCatalogue
 from baton.domain.run.witness import WitnessContact
 from baton.domain.shared.reads import Reads, ask, record_of, records_of
 from baton.domain.shared.text import FreeText
-from baton.domain.step.plan_steps import PLAN_PREFIX, PlanExecutorCatalogue, PlanName, PlanNews
+from baton.domain.step.plan_steps import PlanName, PlanNews
 
 SILENT_AFTER = timedelta(seconds=120)  # Without an answer, a change of state or a document, a plan counts as silent.
 Place = tuple[UUID, int, bool, int]  # A conduct, its pass (0 outside passes), whether closing, and the index of the step.

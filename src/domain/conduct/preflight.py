@@ -45,6 +45,7 @@ from baton.domain.procedure.touched import (
 )
 from baton.domain.recipe.conduct_options import ConductOptions
 from baton.domain.recipe.expansion import Expansion
+from baton.domain.recipe.step_actions import action_names, check_actions, load_actions, unconfirmed_actions
 from baton.domain.registry import REGISTRY
 from baton.domain.run.gates import Preconditions
 from baton.domain.run.run import Run
@@ -194,6 +195,7 @@ def ask_gates(
     if run_missing is not None:
         report.skip(["targets_found"], both)
     if steps is not None and signals is not None:
+        yield from ask_actions(report, conducts, steps)
         yield from ask_plans(report, call, conducts, steps, signals)
     units = yield from ask_signals(report, procedure, conducts, steps, signals, load)
     for asset_ids, commands in asking.items():
@@ -213,6 +215,14 @@ def ask_gates(
 def judged_by_conduct(procedure: Procedure, signals: WrittenSignals | None) -> frozenset[UUID]:
     """Return the assets that a conduct is judged on; the targets alone, where what it writes is not known."""
     return procedure.target_asset_ids if signals is None else judged_assets(procedure, signals)
+
+
+def ask_actions(report: GateReport, conducts: Commands, steps: Expansion) -> Reads[None]:
+    """Ask the gate on the actions of the steps, where there are any."""
+    if names := action_names(steps.steps, steps.closing_steps):
+        known = yield from load_actions(names)
+        remark = unconfirmed_actions(steps.steps, steps.closing_steps, known)
+        report.ask("actions_known", conducts, lambda: check_actions(steps.steps, steps.closing_steps, known), (), remark)
 
 
 def ask_plans(report: GateReport, call: Call, conducts: Commands, steps: Expansion, signals: WrittenSignals) -> Reads[None]:

@@ -33,6 +33,7 @@ from baton.domain.equipment.values import SignalLimits
 from baton.domain.procedure.touched import Executors, known_values, touched_signals
 from baton.domain.recipe import steps as kinds
 from baton.domain.recipe.expansion import Expansion
+from baton.domain.recipe.step_actions import sent_params
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.shared.action_signals import ActionForecast, ActionSignals
 from baton.domain.shared.canonical import content_hash
@@ -477,7 +478,7 @@ class TwinWalk:
         """Take an action at its word; what one leaves that says nothing is not known."""
         declared = self.basis.actions.get(step.name)
         touched = touched_signals([step], self.basis.actions, self.basis.executors)
-        says = None if declared is None or plan_name(step) else self.forecast(step.name, declared, step.params)
+        says = None if declared is None or plan_name(step) else self.forecast(step.name, declared, sent_params(step))
         if says is not None and says.refusal is not None:
             return self._row(step, REFUSED, fault=StepFault(*says.refusal))
         for address in touched.written:

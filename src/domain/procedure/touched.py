@@ -13,13 +13,14 @@ from baton.domain.equipment.signals import SignalLimits, owners_of, tightest_lim
 from baton.domain.kernel import Value
 from baton.domain.recipe import steps as kinds
 from baton.domain.recipe.expansion import Expansion
+from baton.domain.recipe.offered_plans import PLAN_PREFIX
 from baton.domain.recipe.steps import RecipeStep, SteeringRef, StepLocation, located_steps
 from baton.domain.shared.action_signals import ActionSignals
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal
 from baton.domain.steering.steering import SteeringSpace
-from baton.domain.step.plan_steps import PLAN_PREFIX, KnownExecutor, PlanName, known_executors, plan_name
+from baton.domain.step.plan_steps import KnownExecutor, PlanName, known_executors, plan_name
 from baton.domain.step.signal_units import NO_UNITS, SignalUnits
 
 UNDECLARED = "action:"  # Begins the name under which an action that declares no signals counts as written.

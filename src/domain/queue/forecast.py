@@ -33,6 +33,7 @@ from baton.domain.queue.queue import ACTIVE, Queue
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.expansion import Expansion, expansion_of
 from baton.domain.recipe.recipe import Recipe
+from baton.domain.recipe.step_actions import action_names, check_actions, load_actions
 from baton.domain.recipe.template_versions import TargetChangedError, refuse_changed
 from baton.domain.run.gates import load_preconditions
 from baton.domain.run.run import Run
@@ -184,9 +185,11 @@ def expand(what: RecipeConduct, parameters: Mapping[str, object]) -> Reads[Expan
     recipe = yield from require(Recipe, what.recipe_id)
     capability = yield from require(Capability, recipe.capability_id)
     programs = yield from allowed_programs((*recipe.steps, *recipe.closing_steps))
-    source = what.registration().source(recipe, capability, parameters, programs)
+    actions = yield from load_actions(action_names(recipe.steps, recipe.closing_steps))
+    source = what.registration().source(recipe, capability, parameters, programs, actions)
     steps = yield from run_in_thread(expansion_of, recipe.steps, recipe.closing_steps, source.bindings, source.units)
     check_programs(steps, programs)
+    check_actions(steps.steps, steps.closing_steps, actions)
     return steps
 
 

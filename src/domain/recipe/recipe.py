@@ -26,6 +26,7 @@ from baton.domain.recipe.conduct_options import ChosenOptions, OnUnknownOutcome,
 from baton.domain.recipe.expansion import steps_hash
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.patterns import Pattern, PatternSteps, load_pattern_steps
+from baton.domain.recipe.step_actions import KnownActions, check_actions, load_actions, sent_action_names
 from baton.domain.recipe.step_checks import RawSteps, check_steps, read_closing_steps, read_steps
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.shared.listing import NamedListQuery, Order, Page, Summary
@@ -181,10 +182,11 @@ GivenPattern = Annotated[
 
 
 class RecipeSteps(NamedTuple):
-    """The capability that steps realise, and the steps that their pattern became, where there is one."""
+    """The capability that steps realise, the steps that their pattern became, where there is one, and their actions."""
 
     capability: Capability
     drafted: PatternSteps | None
+    actions: KnownActions
 
 
 @recipe.creation()
@@ -243,7 +245,9 @@ def load_steps(request: DefineRecipe | VersionRecipe, capability_id: UUID) -> Re
     """Load what steps are judged by, and make those of a pattern."""
     capability = yield from require(Capability, capability_id)
     drafted = None if request.pattern is None else (yield from load_pattern_steps(request.pattern))
-    return RecipeSteps(capability, drafted)
+    made = () if drafted is None else (*drafted.steps, *drafted.closing_steps)
+    names = sent_action_names((*request.steps, *request.closing_steps, *made))
+    return RecipeSteps(capability, drafted, (yield from load_actions(names)))
 
 
 def read_content(request: DefineRecipe | VersionRecipe, given: RecipeSteps) -> dict[str, Any]:
@@ -258,6 +262,7 @@ def read_content(request: DefineRecipe | VersionRecipe, given: RecipeSteps) -> d
         raise EmptyRecipeStepsError("The recipe has no steps; give at least one, or a pattern.")
     content = {"steps": read_steps(steps), "closing_steps": read_closing_steps(closing_steps)}
     check_steps(**content, schema=given.capability.parameters_schema)
+    check_actions(**content, known=given.actions)
     return {**content, "pattern": request.pattern}
 
 

@@ -280,9 +280,37 @@ class RegisterClearance(ClearanceForm, JudgedCreation[ClearanceTemplate]):
         return self.register(template, None)
 
 
-@clearance.command(post="/{clearance_id}/submit", allowed=[DEFINED], records=ClearanceSubmitted)
-class SubmitClearance(Verb[Clearance]):
-    """Hand the form in for review."""
+ONE_PERSON = (
+    "Nothing here keeps one person from filling in, reviewing and approving a form (CLEARANCE_FOUR_EYES is off); have "
+    "somebody else look at it all the same."
+)
+
+
+class JudgedForm(Value):
+    """A form that goes through its review, and whether a second person must judge it."""
+
+    clearance_id: UUID
+    four_eyes: bool
+    """Whether somebody else than its author must review and approve the form."""
+    remark: str | None
+    """What to mind where one person may do it all; null where a second one must."""
+
+
+def judged_form(clearance: Clearance, four_eyes: bool) -> Answer:
+    """Return the answer of a command on a form in review."""
+    told = JudgedForm(clearance_id=clearance.id, four_eyes=four_eyes, remark=None if four_eyes else ONE_PERSON)
+    return Answer(told.model_dump(mode="json"))
+
+
+@clearance.command(post="/{clearance_id}/submit", allowed=[DEFINED], leads_to=SUBMITTED, status=200, returns=JudgedForm)
+class SubmitClearance(JudgedVerb[Clearance, bool]):
+    """Hand the form in for review; the answer says whether a second person must judge it."""
+
+    def gather(self, clearance: Clearance, call: Call) -> Reads[bool]:
+        return (yield from ask(DeploymentPort.deployment)).clearance_four_eyes
+
+    def decide(self, clearance: Clearance, call: Call, four_eyes: bool) -> Outcome:
+        return [ClearanceSubmitted(), judged_form(clearance, four_eyes)]
 
 
 @clearance.command(post="/{clearance_id}/start-review", allowed=[SUBMITTED], records=ClearanceReviewStarted)
@@ -292,24 +320,25 @@ class StartClearanceReview(Verb[Clearance]):
     first_reviewer_role: ReviewerRole
 
 
-def barred_reviewers(clearance: Clearance) -> Reads[frozenset[UUID]]:
-    """Return who may neither review nor approve the form: its author, where the deployment asks for four eyes."""
+def barred_reviewers(clearance: Clearance) -> Reads[frozenset[UUID] | None]:
+    """Return who may neither review nor approve the form, which is its author; None where the deployment does not ask for
+    four eyes."""
     deployment = yield from ask(DeploymentPort.deployment)
     if not deployment.clearance_four_eyes:
-        return frozenset()
+        return None
     registered = yield from events_of(clearance.id, ClearanceRegistered)
     return frozenset(event.caller_id for event in registered)
 
 
-class ClearanceReview(JudgedVerb[Clearance, frozenset[UUID]]):
+class ClearanceReview(JudgedVerb[Clearance, frozenset[UUID] | None]):
     """A command that judges a form; where the deployment asks for four eyes, not by its author."""
 
-    def gather(self, clearance: Clearance, call: Call) -> Reads[frozenset[UUID]]:
+    def gather(self, clearance: Clearance, call: Call) -> Reads[frozenset[UUID] | None]:
         return (yield from barred_reviewers(clearance))
 
-    def refuse_barred(self, call: Call, barred: frozenset[UUID]) -> None:
+    def refuse_barred(self, call: Call, barred: frozenset[UUID] | None) -> None:
         """Refuse a caller who may not judge this form."""
-        if call.principal_id in barred:
+        if barred is not None and call.principal_id in barred:
             detail = "You registered this clearance, or it is your amendment; somebody else must review and approve it."
             raise self.cannot("same_person", detail)
 
@@ -328,7 +357,7 @@ class AppendClearanceReviewStep(ClearanceReview):
     """When the reviewer decided; without it, now."""
     notes: ReviewerNotes | None = None
 
-    def decide(self, clearance: Clearance, call: Call, barred: frozenset[UUID]) -> Outcome:
+    def decide(self, clearance: Clearance, call: Call, barred: frozenset[UUID] | None) -> Outcome:
         self.refuse_barred(call, barred)
         steps = clearance.review_steps
         if self.step_index != len(steps):
@@ -343,7 +372,7 @@ class AppendClearanceReviewStep(ClearanceReview):
         return [ClearanceReviewStepAppended(**{**dict(self), "decided_at": decided_at}, decided_by=call.principal_id)]
 
 
-@clearance.command(post="/{clearance_id}/approve", allowed=[UNDER_REVIEW], leads_to=APPROVED)
+@clearance.command(post="/{clearance_id}/approve", allowed=[UNDER_REVIEW], leads_to=APPROVED, status=200, returns=JudgedForm)
 class ApproveClearance(ClearanceReview):
     """End the review in favour; an end of the validity window that is given replaces the registered one."""
 
@@ -359,7 +388,7 @@ class ApproveClearance(ClearanceReview):
         known = {"step_index": len(steps), "decision": ReviewDecision.APPROVED.value}
         return [next_call(AppendClearanceReviewStep.operation, clearance, known)]
 
-    def decide(self, clearance: Clearance, call: Call, barred: frozenset[UUID]) -> Outcome:
+    def decide(self, clearance: Clearance, call: Call, barred: frozenset[UUID] | None) -> Outcome:
         self.refuse_barred(call, barred)
         if not clearance.review_steps:
             raise self.cannot("no_review_step", "Nobody has reviewed this clearance yet; append a review step first.")
@@ -370,7 +399,8 @@ class ApproveClearance(ClearanceReview):
         valid_from = self.valid_from or clearance.valid_from
         valid_until = self.valid_until or clearance.valid_until
         check_window(valid_from, valid_until)
-        return [ClearanceApproved(valid_from=valid_from, valid_until=valid_until, reviewed_by=call.principal_id)]
+        approved = ClearanceApproved(valid_from=valid_from, valid_until=valid_until, reviewed_by=call.principal_id)
+        return [approved, judged_form(clearance, barred is not None)]
 
 
 @clearance.command(post="/{clearance_id}/reject", allowed=[UNDER_REVIEW], destructive=True)

@@ -47,7 +47,9 @@ class GetClearance(TimeTravel[ClearanceView]):
 
     def answer(self, clearance: Clearance, call: Call) -> Reads[ClearanceView]:
         barred = yield from barred_reviewers(clearance)
-        return ClearanceView.model_construct(**values_of(clearance, ClearanceView), barred_reviewer_ids=barred)
+        return ClearanceView.model_construct(
+            **values_of(clearance, ClearanceView), barred_reviewer_ids=barred or frozenset()
+        )
 
 
 class BoundRecords(Value):

@@ -1,7 +1,7 @@
 """The signals that an action declares to touch: which of its parameters hold addresses. Every process loads this early."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -23,6 +23,8 @@ class ActionSignals:
     reads: tuple[str, ...] = ()
     derived_writes: Callable[[Mapping[str, Any]], Iterable[str]] | None = None  # Further addresses, by all parameters.
     rehearse: Callable[[Mapping[str, Any]], ActionForecast] | None = None  # What it would do, by all parameters.
+    parameters: Callable[[], Mapping[str, Any]] | None = None  # Returns the JSON Schema of its parameters.
+    description: str | None = field(default=None, compare=False)  # What it does, by its docstring.
 
     def addresses(self, params: Mapping[str, object]) -> tuple[set[str], set[str]]:
         """Return what the action writes and reads with these parameters; raise ValueError where one holds no address."""

@@ -13,6 +13,7 @@ from baton.domain.recipe.conduct_options import ChosenOptions, first_choices
 from baton.domain.recipe.expansion import EXPANDER_VERSION, InvalidProcedureBindingsError, binding_units, expansion_of
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.recipe import Recipe
+from baton.domain.recipe.step_actions import KnownActions, action_names, check_actions, load_actions
 from baton.domain.recipe.steps import binding_names
 from baton.domain.registry import Internal
 from baton.domain.run.run import Run
@@ -108,6 +109,7 @@ class RecipeSource(NamedTuple):
     bindings: dict[str, Any]
     overridden: tuple[str, ...]
     programs: frozenset[str]
+    actions: KnownActions
 
     @property
     def units(self) -> dict[str, str]:
@@ -130,10 +132,16 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
         capability = yield from require(Capability, recipe.capability_id)
         run = yield from require_if_given(Run, self.parent_run_id)
         programs = yield from allowed_programs((*recipe.steps, *recipe.closing_steps))
-        return self.source(recipe, capability, {} if run is None else run.effective_parameters, programs)
+        actions = yield from load_actions(action_names(recipe.steps, recipe.closing_steps))
+        return self.source(recipe, capability, {} if run is None else run.effective_parameters, programs, actions)
 
     def source(
-        self, recipe: Recipe, capability: Capability, parameters: Mapping[str, object], programs: frozenset[str]
+        self,
+        recipe: Recipe,
+        capability: Capability,
+        parameters: Mapping[str, object],
+        programs: frozenset[str],
+        actions: KnownActions,
     ) -> RecipeSource:
         """Return what the procedure is registered from, completed by the parameters of a run; refuse an unfit recipe,
         capability or bindings."""
@@ -152,7 +160,7 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
         bindings = {**self.bindings, **added}
         differing = (name for name in parameters.keys() & self.bindings if parameters[name] != self.bindings[name])
         check_values(capability.parameters_schema, bindings, InvalidProcedureBindingsError)
-        return RecipeSource(recipe, capability, bindings, tuple(sorted(differing)), programs)
+        return RecipeSource(recipe, capability, bindings, tuple(sorted(differing)), programs, actions)
 
     def decide(self, call: Call, source: RecipeSource) -> Outcome:
         recipe, capability, bindings = source.recipe, source.capability, source.bindings
@@ -161,6 +169,7 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
         if expansion_of(recipe.steps, recipe.closing_steps, bindings, source.units).steps_hash != expansion.steps_hash:
             raise ProcedureExpansionNotDeterministicError("The recipe expanded differently twice; report this recipe.")
         check_programs(expansion, source.programs)
+        check_actions(expansion.steps, expansion.closing_steps, source.actions)
         known = {name: value for name, value in self if name not in ("recipe_id", "bindings")}
         known |= dict(first_choices(self, recipe))
         return [

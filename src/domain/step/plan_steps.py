@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 from uuid import UUID
 
 from pydantic import Field, JsonValue
 
 from baton.domain.kernel import Call, Query, Value
 from baton.domain.recipe.expansion import Expansion
+from baton.domain.recipe.offered_plans import PLAN_PREFIX, PlanExecutorCatalogue, PlanTouches
 from baton.domain.recipe.steps import RecipeActionStep, RecipeStep, StepLocation, located_steps
 from baton.domain.registry import standalone_query
 from baton.domain.shared.deployment import DeploymentPort
@@ -19,9 +20,7 @@ from baton.domain.shared.reads import Reads, ask, records_of
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.schema import violations_of
 from baton.domain.shared.text import shorten
-from baton.domain.shared.writes import Record
 
-PLAN_PREFIX = "plan:"  # Begins the name of an action that is a Bluesky plan.
 HEARD_OF_LATE = timedelta(minutes=10)  # An executor that was heard longer ago is not counted on.
 TOUCHES_WORDS = ("writes", "reads")
 
@@ -30,51 +29,6 @@ class PausePolicy(StrEnum):
     GATE = "gate"  # The gate in its environment waits at the next checkpoint.
     NATIVE = "native"  # The executor pauses and resumes by itself.
     NONE = "none"  # A plan runs to its end.
-
-
-class PlanTouches(Value):
-    """What a Bluesky plan touches, by the names of its parameters or of devices."""
-
-    writes: dict[str, tuple[str, ...]] = {}
-    """What it writes, each with the parameters that hold the values that are written."""
-    reads: tuple[str, ...] = ()
-    """What it only reads."""
-
-
-class OfferedPlan(Value):
-    """A Bluesky plan as its executor offers it."""
-
-    digest: str
-    """The digest of everything that the executor says about it."""
-    description: str | None = None
-    parameters_schema: dict[str, Any] = {}
-    touches: PlanTouches | None = None
-    gated: bool = False
-    """Whether it waits at its checkpoints while its run is held."""
-    checkpoints: bool = True
-    """Whether it has checkpoints, without which it cannot be paused."""
-
-
-@dataclass(frozen=True)
-class PlanExecutorCatalogue(Record):
-    """What an executor offered when it was last asked, and when it last answered."""
-
-    relation: ClassVar[str] = "plan_executors"
-    key: ClassVar[tuple[str, ...]] = ("executor",)
-    executor: str
-    asked_at: datetime
-    heard_at: datetime | None
-    trouble: str | None
-    version: str | None
-    environment: str | None
-    plans: dict[str, Any]
-    devices: list[Any]
-    activity: str | None = None  # What the executor says that it is doing.
-
-    def find_plan(self, plan: str) -> OfferedPlan | None:
-        """Return a plan as it is offered; None where it is not."""
-        found = self.plans.get(plan)
-        return None if found is None else OfferedPlan.model_validate(found)
 
 
 class DeclaredPlanExecutor(Protocol):

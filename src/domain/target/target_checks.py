@@ -16,6 +16,7 @@ from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.practice import Practice
 from baton.domain.recipe.recipe import Recipe
+from baton.domain.recipe.step_actions import KnownActions
 from baton.domain.recipe.template_versions import TemplateVersion, versions_digest, versions_of
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.reads import Reads, find_all, require_all
@@ -127,7 +128,7 @@ def check_bindings(
     """Refuse bindings that the recipe cannot be expanded with; whether it is in service is asked in its turn."""
     try:
         registration = target.registration()
-        registration.decide(call, registration.source(recipe, capability, {}, frozenset()))
+        registration.decide(call, registration.source(recipe, capability, {}, frozenset(), KnownActions()))
     except (Invalid, Unprocessable) as refusal:
         cause: dict[str, object] = {"code": refusal.code, "reason": refusal.reason}
         facts = {"cause": cause, **(refusal.facts or {})}

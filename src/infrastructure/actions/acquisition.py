@@ -48,8 +48,8 @@ class SettleParameters(ActionParameters):
 class AcquisitionParameters(ActionParameters):
     """The detector of an acquisition, and the `dwell` of an image in seconds."""
 
-    detector: SignalAddress
-    dwell: Seconds
+    detector: Annotated[SignalAddress, Field(description="The address of the camera, such as bl7:cam1.")]
+    dwell: Annotated[Seconds, Field(description="Seconds of one image.")]
 
 
 class CollectParameters(AcquisitionParameters):
@@ -58,7 +58,7 @@ class CollectParameters(AcquisitionParameters):
     trigger_mode: Literal["Internal", "ExternalEdge", "ExternalLevel"]
     polarity: Word | None = None
     source: Word | None = None
-    repetitions: Annotated[int, Field(ge=1)] | None = None
+    repetitions: Annotated[int | None, Field(ge=1, description="The number of images, always needed.")] = None
 
     @classmethod
     def parse(cls, params: Mapping[str, Any]) -> Self:
@@ -84,7 +84,7 @@ class DiscreteParameters(CollectParameters):
 
     axis: SignalAddress
     points: Annotated[list[float], Field(min_length=1)]
-    wait: Annotated[float, Field(ge=0)]
+    wait: Annotated[float, Field(ge=0, description="Seconds after the axis arrived.")]
 
 
 class ContinuousParameters(CollectParameters):
@@ -190,7 +190,7 @@ def stream_ends(detector: str) -> Writes:
     return ((camera_signal(detector, "Acquire"), 0), (writer_signal(detector, "Capture"), 0))
 
 
-@actions.touches(rehearse=forecast_settle)
+@actions.touches(rehearse=forecast_settle, parameters=SettleParameters.model_json_schema)
 async def settle(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Wait, and touch nothing."""
     wanted = SettleParameters.parse(params)
@@ -198,14 +198,14 @@ async def settle(control: Control, time: Timekeeper, params: Mapping[str, Any]) 
     return {"seconds": wanted.seconds}
 
 
-@actions.touches(writes=("detector",), rehearse=forecast_collect)
+@actions.touches(writes=("detector",), rehearse=forecast_collect, parameters=CollectParameters.model_json_schema)
 async def collect(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images without moving anything."""
     wanted = CollectParameters.parse(params)
     return {"repetitions": wanted.repetitions, **await _acquire(control, time, wanted)}
 
 
-@actions.touches(writes=("axis", "detector"), rehearse=forecast_discrete)
+@actions.touches(writes=("axis", "detector"), rehearse=forecast_discrete, parameters=DiscreteParameters.model_json_schema)
 async def discrete(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images at each point of an axis."""
     wanted = DiscreteParameters.parse(params)
@@ -217,7 +217,9 @@ async def discrete(control: Control, time: Timekeeper, params: Mapping[str, Any]
     return {"points": len(wanted.points), "repetitions": wanted.repetitions, **state}
 
 
-@actions.touches(writes=("axis", "detector"), rehearse=forecast_continuous)
+@actions.touches(
+    writes=("axis", "detector"), rehearse=forecast_continuous, parameters=ContinuousParameters.model_json_schema
+)
 async def continuous(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images while an axis sweeps."""
     wanted = ContinuousParameters.parse(params)
@@ -236,6 +238,7 @@ async def continuous(control: Control, time: Timekeeper, params: Mapping[str, An
     writes=("detector",),
     derived_writes=lambda params: [writer_signal(params["detector"], "").rstrip(":")],
     rehearse=forecast_stream,
+    parameters=StreamParameters.model_json_schema,
 )
 async def stream(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Record into a file and return its address; the recording is stopped whatever happens."""

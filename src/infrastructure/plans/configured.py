@@ -7,7 +7,8 @@ from pathlib import Path
 
 from baton.application.conduct.plan_executors import PlanAction, PlanExecutor
 from baton.application.plan_settings import PlanExecutorKind, PlanExecutorSettings
-from baton.domain.step.plan_steps import PLAN_PREFIX, PausePolicy
+from baton.domain.recipe.offered_plans import PLAN_PREFIX
+from baton.domain.step.plan_steps import PausePolicy
 from baton.infrastructure.plugins import PLAN_EXECUTORS
 
 

@@ -16,7 +16,7 @@ from baton.application.conduct.plan_executors import (
     PlanState,
 )
 from baton.application.control import Fence, always_open
-from baton.domain.step.plan_steps import OfferedPlan
+from baton.domain.recipe.offered_plans import OfferedPlan
 from baton.infrastructure.plans.offers import offered_plan
 
 SCHEMA = {

@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from baton.domain.recipe.offered_plans import OfferedPlan
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.schema import KEYWORDS, Schema
-from baton.domain.step.plan_steps import OfferedPlan, parse_touches
+from baton.domain.step.plan_steps import parse_touches
 
 JSON_TYPES = {"null", "boolean", "integer", "number", "string", "array", "object"}
 PYTHON_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}

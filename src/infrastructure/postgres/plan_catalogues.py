@@ -1,8 +1,8 @@
 """The rows of executors of Bluesky plans, on PostgreSQL."""
 
 from baton.application.unit_of_work import load_row
+from baton.domain.recipe.offered_plans import PlanExecutorCatalogue
 from baton.domain.shared.writes import Put
-from baton.domain.step.plan_steps import PlanExecutorCatalogue
 from baton.infrastructure.postgres.statements import put_statement
 from baton.infrastructure.postgres.store import PostgresStore
 

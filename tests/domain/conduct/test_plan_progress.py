@@ -16,13 +16,14 @@ from baton.domain.conduct.plan_progress import PlanStepView
 from baton.domain.conduct.views import ConductView, GetProcedureConduct
 from baton.domain.kernel import Call
 from baton.domain.procedure.procedure import HoldCause
+from baton.domain.recipe.offered_plans import PlanExecutorCatalogue
 from baton.domain.recipe.steps import RecipeActionStep
 from baton.domain.run.run import TruncateRun
 from baton.domain.run.witness import ExitStatus, Standing, StreamCount, WitnessChange, WitnessedEnd
 from baton.domain.run.witnessing import WitnessRunChange
 from baton.domain.start.registration import RegisterProcedure
 from baton.domain.start.run_witness import WitnessRun
-from baton.domain.step.plan_steps import PlanExecutorCatalogue, SubmittedPlan
+from baton.domain.step.plan_steps import SubmittedPlan
 from baton.domain.step.results import ConductResult
 from baton.domain.views.waiting import WaitingKind, silent_plans
 from tests.support.domain.conducts import progress_of, set_progress

@@ -151,6 +151,11 @@ def test_an_action_is_taken_at_its_word_and_leaves_nothing_else_known() -> None:
     assert (refused.steps[0].verdict, refused.steps[0].code) == (REFUSED, "No")
 
 
+def test_an_action_is_asked_with_its_parameters_as_it_takes_them() -> None:
+    scan = {"scan": ActionSignals(rehearse=lambda params: ActionForecast(float(type(params["points"]) is list)))}
+    assert rehearse_steps([action("scan", points=[1.0, 2.0])], actions=scan).action_seconds == {("action", "scan"): 1.0}
+
+
 def test_a_part_that_stops_leaves_out_the_rest_of_its_group_alone() -> None:
     stops, goes = part([setpoint("bl7:x", 11.0)]), part([setpoint("bl7:x", 1.0)])
     parts = (stops, goes, replace(goes, group=1))

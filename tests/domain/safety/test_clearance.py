@@ -379,6 +379,15 @@ class TestFourEyes:
         id = clearance_in_status(world, "UnderReview")
         world.when(RejectClearance(reason="the furnace is not used"), on=id)
 
+    def test_the_answer_says_whether_a_second_person_must_judge_the_form(self, world: World) -> None:
+        id = register_clearance(world)
+        world.when(SubmitClearance(), on=id)
+        assert world.answer == {"clearance_id": str(id), "four_eyes": True, "remark": None}
+        world.ports["deployment"].clearance_four_eyes = False
+        for verb in (StartClearanceReview(first_reviewer_role="SafetyOfficer"), step(), ApproveClearance()):
+            world.when(verb, on=id)
+        assert "have somebody else look at it" in world.answer["remark"]
+
     def test_the_view_says_who_may_not(self, world: World) -> None:
         id = register_clearance(world)
         assert world.ask(GetClearance(), on=id).barred_reviewer_ids == {self.AUTHOR}

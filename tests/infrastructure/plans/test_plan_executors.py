@@ -29,7 +29,7 @@ from baton.application.conduct.plan_executors import (
 )
 from baton.application.monitoring.plan_catalogues import PlanCatalogues
 from baton.application.plan_settings import PlanExecutorSettings
-from baton.domain.step.plan_steps import PlanExecutorCatalogue, PlanTouches
+from baton.domain.recipe.offered_plans import PlanExecutorCatalogue, PlanTouches
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.plans.blueapi import Blueapi
 from baton.infrastructure.plans.configured import make_executor

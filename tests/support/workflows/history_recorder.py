@@ -104,7 +104,7 @@ def form(conduct: Form) -> Form:
 
 @form
 async def conduct_flat(stack: ConductStack) -> str:
-    steps = [setpoint("a", 1), check("a", 1), capture("b", "seen"), setpoint("c", captured_value("seen")), action("collect")]
+    steps = [setpoint("a", 1), check("a", 1), capture("b", "seen"), setpoint("c", captured_value("seen")), action("expose")]
     id, result = await stack.conduct_steps(steps)
     assert result["succeeded"], result
     return conduct_workflow_id(id)
@@ -591,7 +591,7 @@ async def record(names: set[str], directory: Path) -> None:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE forms STRATEGY file_copy")
         return with_database(postgres.url, name)
 
-    plant: dict[str, Any] = {**PLANT, "actions": ActionRegistry({"collect": collect_action})}
+    plant: dict[str, Any] = {**PLANT, "actions": ActionRegistry({"expose": collect_action})}
     known = {"headless": True, "search_attributes": SEARCH_ATTRIBUTES}
     with EmbeddedPostgres(directory / "postgres") as postgres:
         with psycopg.connect(postgres.url, autocommit=True) as connection:

@@ -8,7 +8,7 @@ STEPS: list[dict[str, Any]] = [
     {"kind": "capture", "address": "lum:m102.RBV", "capture_name": "home"},
     {"kind": "setpoint", "address": "lum:m102", "value": 20.0},
     {"kind": "check", "address": "lum:m102.RBV", "criterion": {"kind": "equals", "expected": 20.0}, "timeout": 5},
-    {"kind": "action", "name": "collect", "params": {"repetitions": 20}},
+    {"kind": "action", "name": "settle", "params": {"seconds": 0.5}},
     {"kind": "compute", "command": ["flatstats"], "input_uris": ["file:///flat.h5"], "capture_name": "mean"},
 ]
 CLOSING_STEPS: list[dict[str, Any]] = [{"kind": "setpoint", "address": "lum:m102", "value": {"__capture__": "home"}}]
