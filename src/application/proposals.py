@@ -29,9 +29,10 @@ from baton.domain.shared.refusals import (
 )
 from baton.domain.trust import proposal as rules
 from baton.domain.trust.authorization import ApprovalRequiredError
-from baton.domain.trust.proposal import Proposal, ProposalStatus, ProposalView, Rehearsal
+from baton.domain.trust.proposal import FarthestMove, Foresight, Proposal, ProposalStatus, ProposalView, Rehearsal
 from baton.domain.trust.proposal_basis import ProposalBasis, ProposalChangedError, without_texts
 from baton.domain.trust.settlement import SettlementAction, next_action
+from baton.domain.views.conduct_rehearsal import RehearsalView, rehearsal_of
 
 NOT_KEYED_OUTSIDE = "\t"  # no surface takes a key with it: what is carried out cannot be forestalled under its key
 EVERYWHERE = (UnauthorizedError, ApprovalRequiredError, ConcurrencyError, IdempotencyConflictError)
@@ -141,7 +142,18 @@ class Proposals(LookUpWork, AwaitedWork):
         basis = await self.examine_proposal(proposal)
         shown = basis.would if texts else tuple(map(without_texts, basis.would))
         rehearsal = Rehearsal(would=None if basis.refusal is not None else shown, refusal=basis.refusal)
-        return view.model_copy(update={"rehearsal": rehearsal, "digest": basis.digest})
+        foresight = None if basis.refusal is not None else await self._foresee(proposal)
+        return view.model_copy(update={"rehearsal": rehearsal, "foresight": foresight, "digest": basis.digest})
+
+    async def _foresee(self, proposal: Proposal) -> Foresight | None:
+        """Return what the conduct would come to that a proposed command opens; None where it opens none."""
+        try:
+            command, caller = await self._load(proposal)
+            if (asked := rehearsal_of(command, proposal.target_id)) is None:
+                return None
+            return foresight_of((await self.service.queries.answer(asked, caller)).answer)
+        except Refusal:  # It is shown as that of the command, or other rehearsals took too long.
+            return None
 
     async def _load(self, proposal: Proposal) -> tuple[Command, Caller]:
         """Return the proposed command as its surface read it, and the caller that it is carried out for."""
@@ -158,6 +170,21 @@ class Proposals(LookUpWork, AwaitedWork):
 
     async def _record(self, command: Command, proposal: Proposal) -> None:
         await execute_with_retry(self.commands, command, Caller.system(proposal.correlation_id), target_id=proposal.id)
+
+
+def foresight_of(found: RehearsalView) -> Foresight:
+    """Return what a rehearsal says in short."""
+    ends = [one.ends_at for one in found.phases]
+    seconds = (ends[-1] - found.phases[0].begins_at).total_seconds() if ends and ends[-1] is not None else None
+    farthest = max(found.travel, key=lambda one: one.distance, default=None)
+    return Foresight(
+        verdict=str(found.verdict),
+        message=found.message,
+        seconds=seconds,
+        farthest=None
+        if farthest is None
+        else FarthestMove(address=farthest.address, distance=farthest.distance, unit=farthest.unit),
+    )
 
 
 def proposer(proposal: Proposal, content: ProposalContent) -> Caller:

@@ -1,5 +1,6 @@
 """The settings of a deployment; each is an environment variable of the same name in capitals."""
 
+import json
 import re
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,14 +12,14 @@ from uuid import UUID
 from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from baton.application import plant
 from baton.application.identity import IdentityProvider, is_absolute_url
 from baton.application.plan_settings import PlanExecutorSettings, shown_executor
 from baton.domain.safety.clearance_template import SEEDED_TITLES
 from baton.domain.shared.citation import LandingKind, PublicPages
-from baton.domain.shared.outages import PlannedOutage
+from baton.domain.shared.outages import PlannedOutage, outages_in
 from baton.domain.shared.units import UnitPolicy
 from baton.domain.steering.steering import DecideSubstrate
 
@@ -59,6 +60,18 @@ class TraceExporter(StrEnum):
 
 
 known_time_zones = cache(available_timezones)  # which lists directories
+
+
+def _outages(given: object) -> object:
+    """Return announced outages as they were given: as JSON, or in the file of this path."""
+    if not isinstance(given, str):
+        return given
+    if given.lstrip().startswith("["):
+        return json.loads(given)
+    try:
+        return outages_in(Path(given).read_text())
+    except OSError as error:
+        raise ValueError(f"the calendar {given} cannot be read: {error.strerror}") from None
 
 
 def _time_zone(name: str) -> str:
@@ -170,8 +183,9 @@ class Settings(BaseSettings):
     """Whether a pattern is refused with an axis on which no owner sets limits."""
     lapsed_calibrations: LapsedCalibrations = LapsedCalibrations.WARN
     """Whether a run that pins a lapsed calibration revision only warns in its preflight, `warn`, or is refused, `refuse`."""
-    planned_outages: tuple[PlannedOutage, ...] = ()
-    """Announced outages of supplies, as a JSON list of `kind`, `starts_at` and `ends_at`: what is expected, and no gate."""
+    planned_outages: Annotated[tuple[PlannedOutage, ...], NoDecode, BeforeValidator(_outages)] = ()
+    """Announced outages of supplies, which are expected and close no gate: a JSON list of `kind`, `starts_at` and `ends_at`,
+    or the path of an iCalendar file, which is read when a process starts."""
     witnessed_runs_claim: bool | None = None
     """Whether a live run elsewhere keeps conducts from the assets of its devices while its witness gives word; unset, it
     does in the production tier."""

@@ -88,7 +88,7 @@ class PlanLaunch:
         return LaunchShape(
             name=self.plan["name"],
             operation=StartRun.operation,
-            hidden=("plan_id", "override_parameters", "decided_by_decision_id"),
+            hidden=("plan_id", "override_parameters", "decided_by_decision_id", "fingerprint"),
             front=("name", "subject_id", "campaign_id"),
             parameters=self.method["parameters_schema"],
             defaults=self.plan["default_parameters"],

@@ -17,6 +17,7 @@ from baton.console.launch_form import PARAMETERS, GivenLaunch, launch_form, read
 from baton.console.page import Context
 from baton.console.page_queries import PageQueries, Shown
 from baton.console.queueing import CHOSEN, load_item, load_queueing, typed_values
+from baton.console.rehearsals import NOT_REHEARSED
 from baton.domain.conduct.procedure_views import GetProcedure
 from baton.domain.contexts import REGISTRY
 from baton.domain.procedure.procedure import ListProcedures, Procedure
@@ -24,6 +25,7 @@ from baton.domain.run.run import ListRuns
 from baton.domain.run.run_views import GetRun
 from baton.domain.subject.subject import IN_PLACE, ListSubjects
 from baton.domain.target.start_launch import kind_of
+from baton.domain.views.conduct_rehearsal import Rehearse
 
 Row = Shown
 RECENT, SEARCHED = 5, 50
@@ -175,8 +177,8 @@ async def judgement_context(queries: PageQueries, launch: Launchable, given: Giv
     queueing = None if proposed else await load_queueing(queries)
     shown = {"judgement": judgement, "field_errors": errors, "key": uuid4().hex, "is_proposed": proposed}
     shown["unnamed"] = timed_name(launch.shape.name, queries.now.astimezone(queries.zone))
-    shown["queueing"] = queueing
-    return {**shown, "problem": None, "would": None, **judged}
+    shown |= {"queueing": queueing, "may_rehearse": queries.may(Rehearse)}
+    return {**shown, **NOT_REHEARSED, "problem": None, "would": None, "rehearsed_at": "", **judged}
 
 
 async def choices_of(fields: Sequence[FormField], queries: PageQueries) -> dict[str, tuple[Option, ...]]:

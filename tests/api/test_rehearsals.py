@@ -93,6 +93,38 @@ async def test_the_items_of_a_queue_are_rehearsed_one_after_the_other_on_one_twi
     assert len((await rehearse(line, queue_id=queue_id, items=1))["phases"]) == 1
 
 
+async def test_the_conditions_of_a_later_start_are_those_of_its_preflight(line: Beamline) -> None:
+    at = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
+    phase = {**await recipe_of(line, SCAN[:2]), "target_asset_ids": [line.rotary_id]}
+    plan = {"kind": "ConductPlan", "plan_id": line.plan_id, "name": "Load step 1", "phases": [{**phase}]}
+    plan["phases"][0].pop("kind")
+    told = (await line.api.post("/runs/preflight", {"name": "Load step 1", "plan_id": line.plan_id, "at": at})).json()
+    asked = await rehearse(line, target=plan, at=at, parts=["conditions"])
+    names = [{one["condition"]: one["holds_then"] for one in rows} for rows in (asked["conditions"], told["conditions"])]
+    assert names[0] == names[1]
+    assert (asked["verdict"], asked["fingerprint"], asked["steps"], asked["walked_count"]) == (None, None, [], 0)
+    whole = await rehearse(line, target=plan, at=at)
+    assert whole["verdict"] == "may_stop_at" or whole["verdict"] == "goes_through"
+    assert [one["condition"] for one in whole["conditions"]] == [one["condition"] for one in asked["conditions"]]
+    assert (await rehearse(line, target=plan))["conditions"] == []
+
+
+async def test_recipes_procedures_and_queues_have_conditions_too(line: Beamline) -> None:
+    target = {**await recipe_of(line, SCAN[:2]), "target_asset_ids": [line.rotary_id]}
+    procedure_id = await procedure_with(line, SCAN[:2])
+    queue_id = await line.api.create("/queues", {"name": "Night", "asset_id": line.unit_id})
+    await line.api.execute(f"/queues/{queue_id}/hold", {"reason": "Not yet."})
+    items = [{"title": "Turn", "target": target}] * 2
+    assert (await line.api.post(f"/queues/{queue_id}/add-items", {"items": items})).is_success
+    for what in ({"target": target}, {"procedure_id": procedure_id}, {"queue_id": queue_id}):
+        found = await rehearse(line, **what, parts=["conditions"])
+        rows = [one for one in found["conditions"] if one["condition"] != "queue"]
+        names = [one["condition"] for one in rows if one["required"]]
+        assert {"assets_ready", "enclosure_permitted", "targets_unclaimed"} <= {*names}, (what, names)
+        assert len(names) == len({*names}), "two items that ask for the same have one row"
+        assert found["message"].endswith("and the others hold."), found["message"]
+
+
 async def test_over_mcp_the_first_sentence_says_what_would_stop_it(line: Beamline) -> None:
     target = await recipe_of(line, SCAN)
     async with agent(line.api) as client:

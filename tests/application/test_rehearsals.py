@@ -32,8 +32,7 @@ class Room:
 
     def __init__(self, **options: Any) -> None:
         self.now = 0.0
-        reader: Any = None
-        self.rehearsals = Rehearsals(reader, lambda: self.now, **options)
+        self.rehearsals = Rehearsals(lambda: self.now, **options)
 
 
 async def test_equal_rehearsals_are_walked_once_in_ten_seconds() -> None:

@@ -25,8 +25,8 @@ from baton.domain.shared.json_schema import Schema
 PLACE = "arguments"
 M = TypeVar("M", bound=BaseModel)
 KEY, DRY_RUN = "idempotency_key", "dry_run"
-KEY_MEANING = "Name of this call; repeated with it, it runs once."
-DRY_RUN_MEANING = "Only say what would be recorded."
+KEY_MEANING = "Repeated with it, a call runs once."
+DRY_RUN_MEANING = "Only say what it would record."
 Key = Annotated[str, Field(min_length=1, max_length=MAX_KEY_LENGTH, description=KEY_MEANING)]
 COMMAND_ARGUMENTS = {
     KEY: {"type": "string", "description": KEY_MEANING},

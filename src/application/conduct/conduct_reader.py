@@ -23,7 +23,6 @@ from baton.domain.conduct.frames import (
 from baton.domain.conduct.ledger import LedgerPort
 from baton.domain.conduct.point_list import PointFrame, PointTrack, closed_points, track_of
 from baton.domain.conduct.progress import ConductPhase, ConductProgress, WaitingFor
-from baton.domain.conduct.twin import LastValue
 from baton.domain.conduct.views import ConductView, WorkerContact, conduct_view
 from baton.domain.data.procedure_files import FilePort
 from baton.domain.ports import Ports
@@ -83,9 +82,6 @@ class ConductReader(LedgerPort, FilePort, Protocol):
 
     async def read_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         """Return how long steps of these kinds on these targets took lately; what was never done is left out."""
-
-    async def read_last_values(self, addresses: Sequence[str]) -> Mapping[str, LastValue]:
-        """Return what steps wrote to signals or read of them last; what never was is left out."""
 
 
 @dataclass

@@ -2,13 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 
-from baton.application.conduct.conduct_reader import ConductReader
 from baton.application.telemetry import error_location
 from baton.domain.conduct.rehearsal import (
     RehearsalBasis,
@@ -19,7 +18,6 @@ from baton.domain.conduct.rehearsal import (
     part_times,
     rehearse,
 )
-from baton.domain.conduct.twin import LastValue
 from baton.domain.shared.action_signals import ActionForecast, ActionSignals
 
 log = structlog.get_logger()
@@ -33,15 +31,10 @@ ACTION_SECONDS = 0.2  # how long an action may take to say what it would do
 class Rehearsals:
     """Walks rehearsals, one at a time."""
 
-    reader: ConductReader
     clock: Callable[[], float] = time.monotonic
     wait_seconds: float = WAIT_SECONDS
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _kept: dict[str, tuple[float, Rehearsed]] = field(default_factory=dict)  # by fingerprint, with when each was walked
-
-    async def last_values(self, addresses: Sequence[str]) -> Mapping[str, LastValue]:
-        """Return what conducts wrote to signals or read of them last."""
-        return await self.reader.read_last_values(addresses)
 
     async def rehearse(self, basis: RehearsalBasis) -> TimedRehearsal:
         """Return the rehearsal; a walk that its caller has given up holds the others off until it has ended."""
@@ -60,7 +53,7 @@ class Rehearsals:
             self._lock.release()
 
     def _walk(self, basis: RehearsalBasis) -> TimedRehearsal:
-        fingerprint, now = basis.fingerprint, self.clock()
+        fingerprint, now = str(basis.fingerprint), self.clock()
         walked_at, known = self._kept.get(fingerprint, (now, None))
         if known is None or now - walked_at >= KEPT_SECONDS:
             known = rehearse(basis, ask_action)

@@ -238,7 +238,7 @@ class Runtime:
         self.monitors = MonitorTerms(store)
         self.conduct_times = ConductTimes(store, self.conduct_reader)
         self.step_lists = StepLists(store)
-        self.rehearsals = Rehearsals(self.conduct_reader)
+        self.rehearsals = Rehearsals()
         self.conduct_feed = ConductFeed(store, self.authorizer, self.conduct_reader, clock, new_id, self)
 
     def _open_providers(self) -> None:

@@ -32,6 +32,9 @@ PlotOption = Annotated[bool, Option("--plot", help="Draw the curve of its points
 PlotOfOption = Annotated[
     str | None, Option("--plot-of", metavar="AXIS:VALUE", help="Draw this value over this axis; without it, what suits.")
 ]
+AtOption = Annotated[
+    str | None, Option(help="Ask for a later time, such as 22:00 or 2026-12-01T06:00, on this machine's clock.")
+]
 TableOption = Annotated[bool, Option("--table", help="Print a line for each of its points.")]
 
 
@@ -71,9 +74,7 @@ def preflight(
     recipe: Annotated[
         list[str] | None, Option(help="A recipe to conduct: is data overwritten by it?", autocompletion=complete_recipe)
     ] = None,
-    at: Annotated[
-        str | None, Option(help="Ask for a later time, such as 22:00 or 2026-12-01T06:00, on this machine's clock.")
-    ] = None,
+    at: AtOption = None,
 ) -> None:
     """Ask whether a run on a plan could start, now or at a later time; exits with 1 where something refuses it then."""
     given = parse_parameters(parameter)
@@ -89,19 +90,21 @@ def rehearse(
     session: ServiceSession,
     target: Annotated[str, Argument(metavar="PLAN|RECIPE", help="A plan or a recipe: its name or id.")],
     parameter: Parameters = None,
-    at: Annotated[str | None, Option(help="When it would begin, such as 2026-03-04T22:00:00Z; else now.")] = None,
+    at: AtOption = None,
     start_from: Annotated[str | None, Option("--from", help="last_known or now, which reads the signals.")] = None,
 ) -> None:
     """Walk a plan or recipe on a twin of its signals; exits with 0 where it goes through, 2 where it may stop, 1 where it
     stops. Nothing moves."""
     from baton.client.refusals import UnknownNameError
 
-    how: dict[str, Any] = {"parameters": parse_parameters(parameter), "at": at, "start_from": start_from}
+    moment = None if at is None else coming_time(at, datetime.now(UTC))
+    how: dict[str, Any] = {"parameters": parse_parameters(parameter), "at": moment, "start_from": start_from}
     try:
         found = session.client.plans[target].rehearse(**how)
     except UnknownNameError:
         found = session.client.recipes[target].rehearse(**how)
-    session.show(found, [found.message, *(f"  {one.detail}" for one in found.gates if not one.passed)])
+    rows = condition_lines(found.conditions) if found.conditions else ()
+    session.show(found, [found.message, *(f"  {one.detail}" for one in found.gates if not one.passed), *rows])
     if found.verdict != "goes_through":
         raise SystemExit(REFUSED if found.verdict == "stops_at" else MISUSED)
 

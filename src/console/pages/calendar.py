@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
@@ -12,12 +12,17 @@ from baton.console.day_picture import HOURS, MOST_MARKS, DayRow, beginning_of, d
 from baton.console.display import instant_of, look_of, words_of
 from baton.console.page import Context, MenuGroup, page
 from baton.console.page_queries import PageQueries, Shown
+from baton.console.rehearsals import NOT_REHEARSED, load_rehearsal
 from baton.console.verbs import VerbButton, creations_of, form_href, verbs_of
 from baton.domain.access.actor import ListActors
+from baton.domain.calibration.calibration import ListCalibrations
+from baton.domain.safety.clearance import ClearanceStatus
+from baton.domain.safety.clearance_views import ListClearances
 from baton.domain.schedule.calendar import next_firings
 from baton.domain.schedule.schedule import Overlap, ResumeSchedule, Schedule, ScheduleStatus
 from baton.domain.schedule.views import CALENDAR, GetSchedule, ListSchedules
 from baton.domain.trust.visit import TERMINAL, ListVisits, Visit
+from baton.domain.views.conduct_rehearsal import Rehearse
 
 MOST_SCHEDULES, MOST_VISITS = 20, 30
 VISITS_AHEAD = timedelta(days=14)
@@ -36,6 +41,29 @@ calendar = page(
 )
 
 
+firing_page = page(
+    "/schedules/{schedule_id}/rehearsal",
+    "Rehearsal of a schedule",
+    "The next firing of a schedule as it would be walked, and what its start asks for.",
+    template="firing.html",
+    under=calendar,
+)
+
+
+@firing_page.title_from
+async def name_schedule(queries: PageQueries) -> str:
+    return (await queries.ask(GetSchedule, queries.id("schedule_id"))).name
+
+
+@firing_page.region("rehearsal", asks=[GetSchedule, Rehearse], template="rehearsal.html")
+async def load_firing(queries: PageQueries) -> Context:
+    """Load what the next firing of a schedule would come to, at its time; nothing where it fires no more."""
+    schedule = await queries.ask(GetSchedule, queries.id("schedule_id"))
+    if not schedule.next_firings:
+        return {**NOT_REHEARSED, "rehearsal_refusal": "Its calendar names no time to come."}
+    return await load_rehearsal(queries, target=schedule.target, at=schedule.next_firings[0])
+
+
 async def list_schedules(queries: PageQueries) -> tuple[list[Shown], bool]:
     """Return the schedules that may fire, and whether there are more."""
     statuses = (ScheduleStatus.ACTIVE, ScheduleStatus.HELD)
@@ -52,7 +80,38 @@ async def load_visits(queries: PageQueries) -> list[Shown]:
     return sorted(coming, key=lambda one: str(one["planned_start_at"]))
 
 
-@calendar.region("day", asks=[ListSchedules], watches=("Visit",), every=30.0)
+@dataclass(frozen=True)
+class ComingEnd:
+    """Something that work may need and that ends within the shown days."""
+
+    kind: str
+    id: str
+    name: str
+    ends_at: datetime
+
+
+async def load_endings(queries: PageQueries) -> list[ComingEnd]:
+    """Return the clearances in force and the calibrations that end within the shown days, the next one first, as far as the
+    person may list them."""
+    due: dict[str, Any] = {"due_by": queries.now + VISITS_AHEAD, "limit": MOST_VISITS}
+    forms = await queries.show_if_permitted(ListClearances, status=ClearanceStatus.ACTIVE, **due) or {"items": ()}
+    values = await queries.show_if_permitted(ListCalibrations, **due) or {"items": ()}
+    found = [("Clearance", one["clearance_id"], one["title"], one["valid_until"]) for one in forms["items"]]
+    found += [
+        ("Calibration", one["calibration_id"], words_of(one["quantity"]), one["latest_revision_valid_until"])
+        for one in values["items"]
+    ]
+    endings = [ComingEnd(kind, id, name, ends) for kind, id, name, text in found if (ends := instant_of(text))]
+    return sorted((one for one in endings if one.ends_at > queries.now), key=lambda one: one.ends_at)
+
+
+@calendar.region("endings", asks=[ListVisits], watches=("Clearance", "Calibration"), every=60.0)
+async def load_ending_list(queries: PageQueries) -> Context:
+    """Load what ends within the shown days."""
+    return {"endings": await load_endings(queries), "days": VISITS_AHEAD.days}
+
+
+@calendar.region("day", asks=[ListSchedules], watches=("Visit", "Clearance", "Calibration"), every=30.0)
 async def load_day(queries: PageQueries) -> Context:
     """Load the picture of the next hours."""
     schedules, _ = await list_schedules(queries)
@@ -60,7 +119,8 @@ async def load_day(queries: PageQueries) -> Context:
     ends = begins + timedelta(hours=HOURS)
     rows = [schedule_row(one, queries.now, ends) for one in schedules]
     rows += [row for one in await load_visits(queries) if (row := visit_row(one, begins, ends)) is not None]
-    label = f"What fires and who visits in the next {HOURS} hours"
+    rows += [DayRow(f"{one.name} ends", "look", (one.ends_at,)) for one in await load_endings(queries) if one.ends_at < ends]
+    label = f"What fires, what ends and who visits in the next {HOURS} hours"
     return {"picture": day_picture(rows, begins, queries.zone, label) if rows else None, "hours": HOURS}
 
 

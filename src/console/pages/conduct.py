@@ -12,6 +12,7 @@ from baton.console.exports import document_response
 from baton.console.page import SECOND, Context, handles, page
 from baton.console.page_queries import PageQueries, Shown
 from baton.console.point_plots import MOST_MARKS, csv_line, load_plot
+from baton.console.rehearsals import NOT_REHEARSED, load_rehearsal
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
 from baton.console.step_window import SHOWN_STEPS, counts_of, pager_of, step_line, strip
@@ -24,7 +25,7 @@ from baton.domain.conduct.steered_conduct import GetProcedureSteering
 from baton.domain.conduct.step_list import ListProcedureSteps
 from baton.domain.conduct.views import GetProcedureConduct
 from baton.domain.kernel import Document
-from baton.domain.procedure.procedure import ENDED
+from baton.domain.procedure.procedure import ENDED, HELD
 
 SHOWN_PASSES = 12
 SHOWN_ASSETS, SHOWN_ADVISERS = 4, 3
@@ -98,6 +99,15 @@ def window_of(query: Mapping[str, str]) -> dict[str, Any]:
     given = {name: query.get(name, "") for name in ("from", "pass")}
     first, index = (int(text) if text.isdecimal() and 0 < len(text) < 10 else None for text in given.values())
     return {"first_index": None if first is None else max(0, first - 1), "iteration_index": index or None}
+
+
+@conduct.region("rehearsal", asks=[GetProcedure, GetProcedureConduct], template="rehearsal.html")
+async def load_held_rehearsal(queries: PageQueries) -> Context:
+    """Load what is left of a held procedure as it would be walked, as far as the person may ask that."""
+    id = queries.id("procedure_id")
+    view, latest = await queries.show(GetProcedure, id), await queries.show(GetProcedureConduct, id)
+    held = view["status"] == HELD and not is_live(latest)
+    return await load_rehearsal(queries, procedure_id=id) if held else NOT_REHEARSED
 
 
 @conduct.region("steps", asks=[ListProcedureSteps], watches=("Procedure",), every=SECOND)

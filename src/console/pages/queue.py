@@ -22,6 +22,7 @@ from baton.console.page_queries import PageQueries, Shown
 from baton.console.pages.start import GATED
 from baton.console.queue_rows import changed_digest, gates_of, moves_of, outcome_of, parameters_line, verbs_on
 from baton.console.queueing import GONE, find_waiting, live_queues
+from baton.console.rehearsals import coming_time, load_rehearsal
 from baton.console.rendering import html_response
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
@@ -29,9 +30,10 @@ from baton.console.uploads import UploadedFile, read_file_form
 from baton.console.verbs import verb_button
 from baton.domain.contexts import REGISTRY
 from baton.domain.queue.items import AHEAD, RUNNING
-from baton.domain.queue.queue import AddQueueItems, EditQueueItem, OpenQueue
-from baton.domain.queue.views import GetQueue, ListQueueItems, ListQueues
+from baton.domain.queue.queue import AddQueueItems, EditQueueItem, OpenQueue, QueueItemNotFoundError
+from baton.domain.queue.views import GetQueue, ListQueueItems, ListQueues, QueueItemView
 from baton.domain.views.beamline_now import GetBeamlineNow
+from baton.domain.views.conduct_rehearsal import Rehearse
 
 Row = Shown
 SHOWN_ITEMS = 50
@@ -96,6 +98,35 @@ def front_of(queue: Row | None) -> dict[str, object]:
 @queue_page.title_from
 async def name_queue(queries: PageQueries) -> str:
     return (await queries.ask(GetQueue, queries.id("queue_id"))).name
+
+
+item_page = page(
+    "/queues/{queue_id}/items/{item_id}",
+    "Rehearsal of an item",
+    "An item of a queue as it would be walked, and what its start asks for.",
+    template="item.html",
+    under=queue_menu,
+)
+
+
+@item_page.title_from
+async def name_item(queries: PageQueries) -> str:
+    return (await find_item(queries)).title
+
+
+async def find_item(queries: PageQueries) -> QueueItemView:
+    """Return the item that an address names, of those that wait or run; refuse one that has ended."""
+    queue, item_id = await queries.ask(GetQueue, queries.id("queue_id")), queries.id("item_id")
+    if (found := next((one for one in queue.items if one.item_id == item_id), None)) is None:
+        raise QueueItemNotFoundError(GONE)
+    return found
+
+
+@item_page.region("rehearsal", asks=[GetQueue, Rehearse], template="rehearsal.html", watches=WATCHED)
+async def load_item_rehearsal(queries: PageQueries) -> Context:
+    """Load what an item would come to at the time of day that the address gives, else now."""
+    target, at = (await find_item(queries)).target, queries.query.get("at", "")
+    return await load_rehearsal(queries, target=target, at=coming_time(at, queries.now, queries.zone))
 
 
 @region("head", every=15.0, watches=WATCHED)
@@ -165,7 +196,7 @@ async def load_items(queries: PageQueries) -> Context:
         )
     after = first + len(rows)
     more = {"first": first, "after": after, "count": len(waiting), "next_id": ids[after] if after < len(ids) else ""}
-    return {"queue": queue, "items": rows, "size": SHOWN_ITEMS, **more}
+    return {"queue": queue, "items": rows, "size": SHOWN_ITEMS, "may_rehearse": queries.may(Rehearse), **more}
 
 
 def first_shown(text: str, count: int) -> int:

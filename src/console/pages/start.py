@@ -31,6 +31,7 @@ from baton.console.launch_form import GivenLaunch, read_launch
 from baton.console.page import ConsolePage, Context, MenuGroup, handles, page
 from baton.console.page_queries import PageQueries, Shown
 from baton.console.queueing import CHOOSE, CHOSEN, GONE, ITEM, QUEUE, load_item, queue_launch
+from baton.console.rehearsals import NOT_REHEARSED, coming_time, load_rehearsal
 from baton.console.rendering import html_response
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
@@ -46,7 +47,7 @@ from baton.domain.views.run_preflight import PreflightRun
 
 LISTED, MOST_RECIPES = 25, 100
 MOST_PAGES = 4  # of a list that are read for something that may still be used
-DO, KEY = "_do", "_key"
+DO, KEY, AT = "_do", "_key", "_at"
 NO_LONGER = DEPRECATED.value
 GATED = ("Asset", "Campaign", "Caution", "Clearance", "Enclosure", "Method", "Plan", "Recipe", "Subject", "Supply")
 """The streams whose events may open or close a gate of a start."""
@@ -178,6 +179,18 @@ async def check_recipe(console: ConsoleShell, request: Request, session: Console
     return await LaunchAnswer(RECIPE, console, request, session).check()
 
 
+@handles("POST", "/start/plans/{plan_id}/rehearse")
+async def rehearse_plan(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
+    """Rehearse a plan while it is typed."""
+    return await LaunchAnswer(PLAN, console, request, session).rehearse()
+
+
+@handles("POST", "/start/recipes/{recipe_id}/rehearse")
+async def rehearse_recipe(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
+    """Rehearse a recipe while it is typed."""
+    return await LaunchAnswer(RECIPE, console, request, session).rehearse()
+
+
 @dataclass(frozen=True)
 class LaunchAnswer:
     """Answers what a person does with the form of a launch."""
@@ -192,6 +205,23 @@ class LaunchAnswer:
         typed, queries, launch, given = await self._read(recorded=False)
         return await self._respond(queries, launch, given, typed, {})
 
+    async def rehearse(self) -> Response:
+        """Answer what would come of what is typed, and record no verdict either."""
+        typed, queries, launch, given = await self._read(recorded=False)
+        return html_response(
+            self.console.templates.render("rehearsal.html", await self._walk(queries, launch, given, typed))
+        )
+
+    async def _walk(
+        self, queries: PageQueries, launch: Launchable, given: GivenLaunch, typed: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Return the rehearsal of what is typed, at the time of day that is typed; of wrong fields there is none."""
+        shown = {**NOT_REHEARSED, "rehearsed_at": typed.get(AT, "")}
+        if given.faults:
+            return shown
+        at = coming_time(typed.get(AT, ""), queries.now, queries.zone)
+        return {**shown, **await load_rehearsal(queries, launch=launch_command(launch, given), at=at)}
+
     async def give(self) -> Response:
         """Answer a button of the form: start, add to a queue, try without doing it, or judge. What is wrong is not sent on,
         and only to a queue what is closed."""
@@ -199,7 +229,9 @@ class LaunchAnswer:
         wanted, key, judged = typed.get(DO), typed.get(KEY) or uuid4().hex, dict[str, Any]()
         judgement = await launch.judge(queries, given)
         try:
-            if wanted == "rehearse" and not given.faults:
+            if wanted == "walk":
+                judged = await self._walk(queries, launch, given, typed)
+            elif wanted == "rehearse" and not given.faults:
                 would = await queries.service.dry_run(launch_command(launch, given), queries.caller)
                 judged = {"would": [one.model_dump(mode="json") for one in would.would]}
             elif wanted == "start" and judgement.passed:

@@ -317,6 +317,29 @@ document.addEventListener("input", (event) => {
 });
 document.addEventListener("replaced", () => all("form[data-judge]").forEach(judge));
 
+// What was judged is rehearsed, once nobody has typed for a moment; an answer that news overtakes is not shown.
+let typedAt = 0;
+let rehearseSoon = 0;
+let rehearsing = null;
+async function rehearse(form) {
+  rehearsing?.abort();
+  const controller = (rehearsing = new AbortController());
+  const got = await exchange(form.dataset.rehearseAt, { method: "POST", body: new URLSearchParams(new FormData(form)), signal: controller.signal });
+  if (rehearsing !== controller || !got?.answer.ok || isWholePage(got.text)) return;
+  const place = document.getElementById(form.dataset.rehearse);
+  const open = all("details", place).map((part) => part.open);
+  place.innerHTML = got.text;
+  all("details", place).forEach((part, index) => { if (open[index]) part.open = true; });
+}
+function rehearseLater(form) {
+  if (!form.dataset.rehearse) return;
+  clearTimeout(rehearseSoon);
+  rehearseSoon = setTimeout(() => rehearse(form), Math.max(0, typedAt + 300 - Date.now()));
+}
+document.addEventListener("input", () => (typedAt = Date.now()));
+document.addEventListener("judged", (event) => rehearseLater(event.target), true);
+all("form[data-rehearse]").forEach(rehearseLater);
+
 // Keys: H holds, S stops, Shift+A aborts; never while something is typed. Escape lets go what is dragged.
 document.addEventListener("keydown", (event) => {
   if (drag && event.key === "Escape") return endDrag();

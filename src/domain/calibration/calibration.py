@@ -1,7 +1,7 @@
 """A calibration: measured constants of one target at one operating point. Values are revisions that are only ever added:
 a wrong one is superseded by another, and what was pinned stays as it was."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
@@ -26,7 +26,7 @@ from baton.domain.kernel import (
     omittable,
 )
 from baton.domain.shared.canonical import content_hash
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import ListQuery, Summary, Where
 from baton.domain.shared.reads import Reads, find_all, members_by_key, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, Remark, Text
@@ -153,6 +153,10 @@ class Calibration(State):
     @property
     def latest_revision_content_hash(self) -> str | None:
         return self.latest_revision.content_hash if self.latest_revision else None
+
+    @property
+    def latest_revision_valid_until(self) -> datetime | None:
+        return self.latest_revision.valid_until if self.latest_revision else None
 
 
 calibration = Aggregate(Calibration, "/calibrations", context="calibration")
@@ -408,6 +412,8 @@ class CalibrationSummary(Summary):
     latest_revision_source_kind: SourceKind | None
     latest_revision_content_hash: str | None
     """The SHA-256 of the newest revision."""
+    latest_revision_valid_until: datetime | None
+    """When the newest revision lapses; null where no end is known."""
 
 
 @calibration.listing(CalibrationSummary)
@@ -419,3 +425,10 @@ class ListCalibrations(ListQuery[CalibrationSummary]):
     quantity: CalibrationQuantity | None = None
     latest_revision_status: tuple[CalibrationStatus, ...] = ()
     latest_revision_source_kind: tuple[SourceKind, ...] = ()
+    due_by: Instant | None = None
+    """Only those whose newest revision is valid until then at most."""
+
+    def where(self) -> Iterator[Where]:
+        yield from super().where()
+        if self.due_by is not None:
+            yield Where("latest_revision_valid_until", "to", self.due_by)

@@ -14,6 +14,7 @@ COMMANDS: Mapping[str, type[Conduct]] = {
     for command in (ConductProcedure, ConductOrHoldProcedure, ConductUntilConverged, ConductUntilAdvised)
 }  # The commands that conduct from the beginning, by the names under which they are asked for.
 USUAL = ConductProcedure.operation.name
+OF_THE_MOMENT = frozenset({"wait", "fingerprint"})
 
 
 class Arrangement(Value):
@@ -33,8 +34,9 @@ def arranged_command(stored: Mapping[str, Any]) -> Conduct:
 
 
 def form_of(name: str, command: type[Conduct]) -> type[Arrangement]:
-    """Return the model of a conduct by this command: all its fields but `wait`, since nobody waits for it."""
-    own: dict[str, Any] = {field: (info.annotation, info) for field, info in command.model_fields.items() if field != "wait"}
+    """Return the model of a conduct by this command: all its fields but those that are of one moment."""
+    kept = {field: info for field, info in command.model_fields.items() if field not in OF_THE_MOMENT}
+    own: dict[str, Any] = {field: (info.annotation, info) for field, info in kept.items()}
     own["command"] = (Literal[name], name if name == USUAL else ...)
     return create_model(f"{command.__name__}Arrangement", __base__=Arrangement, __doc__=command.__doc__, **own)
 

@@ -13,6 +13,7 @@ from baton.domain.conduct import pins
 from baton.domain.conduct.ledger import LedgerPort
 from baton.domain.conduct.messages import SKIPPED, Mark, StepPlace, target_of
 from baton.domain.conduct.progress import LOST_CONDUCTS, ConductProgress, OpenedConduct, submission_fields
+from baton.domain.conduct.rehearsal_basis import refuse_outdated_steps
 from baton.domain.decision.decision import Decision
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
@@ -46,6 +47,7 @@ from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Answer, Claim, Delist, Enter, Put
 from baton.domain.start import procedure_start as start
+from baton.domain.start.fingerprint import RehearsalFingerprint, StepsBasis
 from baton.domain.start.procedure_start import ResumeProcedure, StartProcedure
 from baton.domain.start.registration import check_cap
 from baton.domain.steering.steering import SteeringSpace
@@ -255,6 +257,16 @@ class Conduct(ChosenOptions, Command):
 
     default_options: ClassVar[ConductOptions] = DEFAULT_OPTIONS  # Where neither it nor the procedure chooses.
     wait: Wait = 30
+    fingerprint: RehearsalFingerprint | None = None
+
+    @property
+    def searched(self) -> SteeringSpace | None:
+        """Where it looks; None for what is no search."""
+        return None
+
+    def refuse_outdated(self, steps: Expansion, words: Mapping[str, str] = {}, boundary: int = 0) -> Reads[None]:
+        """Refuse it where what its rehearsal rested on has changed since."""
+        return (yield from refuse_outdated_steps(self.fingerprint, [StepsBasis(steps, words, boundary, self.searched)]))
 
     def open(
         self,
@@ -327,6 +339,7 @@ def load_first_opening(conduct: Conduct, procedure: Procedure, call: Call, sent:
     run = yield from require_if_given(Run, procedure.parent_run_id)
     start.refuse_idle_run(run, StartProcedure)
     steps = yield from pins.prepare_steps(procedure, sent, run)
+    yield from conduct.refuse_outdated(steps, pins.words_of(procedure, run))
     return (yield from load_opening(procedure, run, call, steps, resuming=False))
 
 
@@ -411,6 +424,7 @@ class ConductFromProcedure(Conduct, JudgedVerb[Procedure, tuple[Opening, int, ra
                 facts={"first_undone_step": first_undone, "skipped_count": count},
             )
         yield from pins.check_closing_captures(procedure, opening.steps, boundary)
+        yield from self.refuse_outdated(opening.steps, boundary=boundary)
         return opening, boundary, range(first_undone, boundary)
 
     def decide(self, procedure: Procedure, call: Call, facts: tuple[Opening, int, range]) -> Outcome:
@@ -497,6 +511,7 @@ class ConductUntilConverged(Conduct, JudgedVerb[Procedure, Opening]):
         if kept is None or (kept.capture_name, kept.criterion) != (self.convergence_capture_name, self.criterion):
             detail = "A held loop keeps its criterion; give the same capture name and criterion."
             raise ResumeProcedure.Cannot(detail, reason="criterion_changed")
+        yield from self.refuse_outdated(facts.steps)
         return facts
 
     def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+from baton.domain.conduct.twin import LastValue
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.step.results import ActuationKind
 
@@ -93,6 +94,9 @@ class LedgerPort(Protocol):
 
     async def completed_step_count(self, conduct_id: UUID) -> int:
         """Return how many steps of its pass a conduct has completed, by its ledger."""
+
+    async def last_values(self, addresses: Sequence[str]) -> Mapping[str, LastValue]:
+        """Return what steps wrote to signals or read of them last; what never was is left out."""
 
     async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
         """Return what the steps of a conduct were done on so far, by its ledger."""

@@ -3,7 +3,7 @@ The rules are those that the commands themselves are judged by, in the same orde
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
 from pydantic import Field
@@ -114,7 +114,7 @@ class PreflightProcedure(Query[ProcedurePreflight]):
         resuming = procedure.status is HELD
         commands = (by_hand.operation.name, *conducts)
         report = GateReport()
-        cautions, steps, signals, units = yield from ask_gates(report, procedure, call, by_hand, conducts)
+        cautions, steps, signals, units, _ = yield from ask_gates(report, procedure, call, by_hand, conducts)
         verdicts = tuple(map(report.command_verdict, commands))
         required = (commands[-1],) if resuming else ("start_procedure", "conduct_procedure")
         return ProcedurePreflight(
@@ -152,6 +152,16 @@ def preflight_estimate(procedure: Procedure, call: Call, steps: Expansion | None
     return (yield from load_estimate(steps.steps, steps.closing_steps))
 
 
+class AskedGates(NamedTuple):
+    """What the gates of a procedure were asked about; None is what could not be loaded."""
+
+    cautions: tuple[AcknowledgedCaution, ...]
+    steps: Expansion | None
+    signals: WrittenSignals | None
+    units: SignalUnits | None
+    facts: Preconditions | None  # Those that a conduct is judged by.
+
+
 def ask_gates(
     report: GateReport,
     procedure: Procedure,
@@ -159,9 +169,8 @@ def ask_gates(
     by_hand: StartProcedure | ResumeProcedure,
     conducts: Commands,
     load: UnitLoader = load_units,
-) -> Reads[tuple[tuple[AcknowledgedCaution, ...], Expansion | None, WrittenSignals | None, SignalUnits | None]]:
-    """Ask every gate of the command by hand and of the conducts; return the cautions of a conduct, its steps, its signals
-    and their units."""
+) -> Reads[AskedGates]:
+    """Ask every gate of the command by hand and of the conducts."""
     resuming, hand = isinstance(by_hand, ResumeProcedure), (by_hand.operation.name,)
     both = hand + conducts
     needed = {name: start.needed_grants(REGISTRY.operations[name].command_name) for name in both}
@@ -209,7 +218,7 @@ def ask_gates(
     elsewhere = sorted({run.name for _, run in (yield from witnessed_uses(judged))})
     remark = f"A RunEngine uses what this is for or writes to, and keeps no conduct away: {', '.join(elsewhere)}."
     report.ask("targets_unclaimed", conducts, lambda: refuse_rivals(rivals), judged, remark if elsewhere else None)
-    return cautions, steps, signals, units
+    return AskedGates(cautions, steps, signals, units, facts)
 
 
 def judged_by_conduct(procedure: Procedure, signals: WrittenSignals | None) -> frozenset[UUID]:

@@ -1,11 +1,10 @@
 """A rehearsal: the walk of conducts on a twin. The rules are those of the conduct: its walk, its limits, its criteria. Only
 the effects of steps are replaced, and where nothing is known of a value, the verdict says so."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from hashlib import sha256
 from typing import Any, NamedTuple, Protocol, assert_never
 
 from baton.domain.conduct.estimates import (
@@ -27,7 +26,8 @@ from baton.domain.conduct.messages import (
     describe_step,
     step_failure,
 )
-from baton.domain.conduct.twin import UNKNOWN, LastValue, Twin, TwinSignal, TwinValue, ValueSource
+from baton.domain.conduct.rehearsal_basis import NOTHING_KNOWN, SignalBasis, steps_hash_of
+from baton.domain.conduct.twin import UNKNOWN, Twin, TwinSignal, TwinValue, ValueSource
 from baton.domain.conduct.walk import Action, Walk
 from baton.domain.equipment.values import SignalLimits
 from baton.domain.procedure.touched import Executors, known_values, touched_signals
@@ -36,9 +36,9 @@ from baton.domain.recipe.expansion import Expansion
 from baton.domain.recipe.step_actions import sent_params
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.shared.action_signals import ActionForecast, ActionSignals
-from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.refusals import Invalid, Unavailable
 from baton.domain.shared.units import UnitPolicy
+from baton.domain.start.fingerprint import Fingerprint, StepsBasis, short_hash
 from baton.domain.steering.steering import Point, SteeringSpace
 from baton.domain.step import signal_rules, step_values
 from baton.domain.step.plan_steps import plan_name
@@ -50,6 +50,7 @@ MAX_STEPS = 20_000  # Steps that one rehearsal walks.
 NEAR_LIMIT = 0.05  # The part of a range, or of a lone limit, within which a value counts as near it.
 UNIT_UNKNOWN = "The step counts {0.address} in {0.unit}, and the unit of the signal is not known."
 DONE = StepReport(verdict=ConductVerdict.DONE)
+NO_RUN = short_hash([])
 
 
 class InvalidRehearsalError(Invalid, context="operation"):
@@ -95,16 +96,20 @@ class RehearsalPart:
     """The run or queue item that it belongs to, whose other parts are left out once it stops."""
     begins_at: datetime | None = None
     """Before when it does not begin."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """What the template words in its steps were replaced with."""
+
+    @property
+    def steps_basis(self) -> StepsBasis:
+        """Return its steps as a start compares them."""
+        return StepsBasis(self.steps, self.words, self.walk.boundary, self.space)
 
     @property
     def document(self) -> dict[str, Any]:
-        """Return what decides the verdicts on it, as JSON."""
+        """Return what else decides the verdicts on it, as JSON."""
         return {
             "name": self.name,
-            "steps": sha256(self.steps.model_dump_json().encode()).hexdigest(),  # a tenth of the time of `steps_hash`
             "command": self.command_name,
-            "boundary": self.walk.boundary,
-            "space": None if self.space is None else self.space.model_dump(mode="json"),
             "point": dict(self.point or {}),
             "captures": dict(self.captures),
             "group": self.group,
@@ -124,19 +129,22 @@ class RehearsalBasis:
     assumed: Mapping[str, float] = field(default_factory=dict)
     """The numbers that captures are assumed to take, by their names."""
     unit_policy: UnitPolicy = UnitPolicy.CONVERT
+    known: SignalBasis = NOTHING_KNOWN
+    """What the record says of the signals."""
+    run: str = NO_RUN
+    """The hash of the plans and parameters of its runs."""
 
     @property
-    def fingerprint(self) -> str:
-        """Return the hash of all that decides the verdicts; how old a value is does not."""
-        return content_hash(
-            {
-                "parts": [part.document for part in self.parts],
-                "signals": [signal.document for signal in self.signals],
-                "durations": [[*key, one.median, one.p90] for key, one in sorted(self.durations.items())],
-                "assumed": dict(self.assumed),
-                "unit_policy": self.unit_policy,
-            }
-        )
+    def fingerprint(self) -> Fingerprint:
+        """Return the hashes of all that decides the verdicts."""
+        given = {
+            "parts": [part.document for part in self.parts],
+            "signals": [signal.document for signal in self.signals],
+            "assumed": dict(self.assumed),
+            "unit_policy": self.unit_policy,
+        }
+        known, steps = self.known, steps_hash_of([part.steps_basis for part in self.parts])
+        return Fingerprint(self.run, steps, known.limits_hash, known.values_hash, short_hash(given))
 
 
 class RehearsedStep(NamedTuple):
@@ -157,6 +165,12 @@ class RehearsedStep(NamedTuple):
     def label(self) -> str:
         """Return what the step does, in a few words."""
         return describe_step(self.step, 0.0, 0.0).label
+
+    def sentence(self, name: str) -> str:
+        """Return where the procedure of this name stops or may stop, and why."""
+        verb = "stops" if self.verdict in STOPPING else "may stop"
+        which = f"{'closing step' if self.closing else 'step'} {self.step_index}"
+        return f"It {verb} at {which} of {name} ({self.label}): {self.detail}"
 
 
 class NearLimit(NamedTuple):
@@ -211,18 +225,29 @@ class Rehearsed:
     files: Sequence[str]
     action_seconds: Mapping[StepKey, float]  # How long actions say that they take.
     cut: bool
+    courses: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
+    """The values that each address is set to, with the number of steps that were walked before."""
 
     @property
     def trouble(self) -> RehearsedStep | None:
-        """Return the step that decides the verdict: the first that stops, else the first that may."""
-        stops = (step for step in self.steps if step.verdict in STOPPING)
-        return next(stops, None) or next((step for step in self.steps if step.verdict is not OK), None)
+        """Return the step that decides the verdict."""
+        return first_trouble(self.steps)
+
+    def trouble_of(self, group: Collection[int]) -> RehearsedStep | None:
+        """Return the step that decides the verdict on some of the parts."""
+        return first_trouble([step for step in self.steps if step.part in group])
 
     @property
     def verdict(self) -> RehearsalVerdict:
         if (step := self.trouble) is None:
             return RehearsalVerdict.MAY_STOP_AT if self.cut else RehearsalVerdict.GOES_THROUGH
         return RehearsalVerdict.STOPS_AT if step.verdict in STOPPING else RehearsalVerdict.MAY_STOP_AT
+
+
+def first_trouble(steps: Sequence[RehearsedStep]) -> RehearsedStep | None:
+    """Return the first step that stops, else the first that may; None where all go through."""
+    stops = (step for step in steps if step.verdict in STOPPING)
+    return next(stops, None) or next((step for step in steps if step.verdict is not OK), None)
 
 
 Forecast = Callable[[str, ActionSignals, Mapping[str, Any]], ActionForecast | None]
@@ -252,6 +277,7 @@ def rehearse(basis: RehearsalBasis, forecast: Forecast = forecast_action) -> Reh
         [*twin_walk.files],
         twin_walk.seconds,
         twin_walk.cut,
+        twin_walk.courses,
     )
     return Rehearsed(*found)
 
@@ -284,6 +310,7 @@ class TwinWalk:
         self.writings: list[Writing] = []
         self.near: dict[str, NearLimit] = {}
         self.travel: dict[str, Travel] = {}
+        self.courses: dict[str, list[tuple[int, float]]] = {}
         self.files: dict[str, None] = {}
         self.seconds: dict[StepKey, float] = {}
         self.cut = False
@@ -413,6 +440,8 @@ class TwinWalk:
             begun = Travel(at, number, min(known), max(known), 0.0, 0)
         distance = 0.0 if at is None else abs(number - at)
         ends = (min(begun.lowest, number), max(begun.highest, number))
+        course = self.courses.setdefault(address, [] if at is None else [(0, at)])
+        course.append((len(self.steps), number))
         self.travel[address] = Travel(begun.first, number, *ends, begun.distance + distance, begun.moves + 1)
 
     def _judge_limits(self, address: str, value: object) -> None:
@@ -562,10 +591,7 @@ class TimedRehearsal(NamedTuple):
 
 
 class RehearsalPort(Protocol):
-    """Walks rehearsals beside everything else, and knows the values that they begin with."""
-
-    async def last_values(self, addresses: Sequence[str]) -> Mapping[str, LastValue]:
-        """Return what conducts wrote to signals or read of them last; what never was is left out."""
+    """Walks rehearsals beside everything else."""
 
     async def rehearse(self, basis: RehearsalBasis) -> TimedRehearsal:
         """Return the rehearsal; raise RehearsalsBusyError where others take too long."""

@@ -27,9 +27,10 @@ from baton.domain.conduct.estimates import (
 )
 from baton.domain.conduct.holds import HoldNow, hold_of_run
 from baton.domain.conduct.messages import lifecycle_failure
-from baton.domain.conduct.pins import UNPINNABLE, literal_steps
+from baton.domain.conduct.pins import UNPINNABLE, literal_steps, prepare_steps, words_of
 from baton.domain.conduct.plan_progress import PlanStepView, running_plan
 from baton.domain.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait
+from baton.domain.conduct.rehearsal_basis import refuse_outdated_steps
 from baton.domain.conduct.steered_conduct import SteeringView, WaitingQuestion, load_waiting_question
 from baton.domain.conduct.views import PendingRequestView, pending_since, pending_view
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, omittable
@@ -52,6 +53,7 @@ from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, ask, events_of, find_all, latest_events, record_of, require, require_all
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, Unprocessable
 from baton.domain.shared.writes import Answer, Put
+from baton.domain.start.fingerprint import RehearsalFingerprint, StepsBasis
 from baton.domain.start.procedure_start import GATE_REFUSALS, RUN_ISSUED, needed_grants, refuse_missing_grants
 from baton.domain.step.results import CONDUCT_LOST, ConductResult, Failure, PhaseResult, RunConductResult, merged_kind
 
@@ -147,6 +149,7 @@ class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):
     phases: Annotated[tuple[Phase, ...], Field(min_length=1, max_length=MAX_PHASES)] = omittable()
     procedure_ids: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_PHASES)] = omittable()
     wait: Wait = 30
+    fingerprint: RehearsalFingerprint | None = None
 
     @model_validator(mode="after")
     def _listed_once(self) -> Self:
@@ -180,7 +183,17 @@ class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):
         check_phases(run, phases)
         for phase, procedure in zip(listed, phases, strict=True):
             yield from check_arrangement(phase, procedure, call)
+        if self.fingerprint is not None:
+            yield from self._refuse_outdated(run, listed, phases)
         return None
+
+    def _refuse_outdated(self, run: Run, listed: Sequence[ListedPhase], phases: Sequence[Procedure]) -> Reads[None]:
+        """Refuse phases whose steps, or what is known of their signals, are not as in the rehearsal that it names."""
+        parts = []
+        for phase, procedure in zip(listed, phases, strict=True):
+            steps = yield from prepare_steps(procedure, (), run)
+            parts.append(StepsBasis(steps, words_of(procedure, run), space=arranged_command(phase.conduct).searched))
+        yield from refuse_outdated_steps(self.fingerprint, parts)
 
     def grants(self, listed: Sequence[ListedPhase]) -> tuple[str, ...]:
         """Return the permissions that conducting these phases and ending the run needs, besides that of this command."""

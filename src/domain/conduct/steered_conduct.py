@@ -85,6 +85,10 @@ class SteeredConduct(Conduct):
     decide_: Annotated[steering.Decide, Field(alias="decide")] = steering.DEFAULT_DECIDE
     budget: SteeringBudget | None = None
 
+    @property
+    def searched(self) -> SteeringSpace:
+        return self.space
+
     def design(self, first_point: Point | None) -> ProcedureSteeringDeclared:
         own = {name: getattr(self, name) for name in ("objective", "objective_capture_name", "space", "budget")}
         return ProcedureSteeringDeclared(**own, decide=self.decide_, first_point=first_point)
@@ -171,6 +175,7 @@ class ConductUntilAdvisedFrom(SteeredConduct, JudgedVerb[Procedure, tuple[Openin
                 detail = f"A search that continues keeps its {name}; give the one it was declared with."
                 raise ProcedureSteeringDesignMismatchError(detail, reason=f"{name}_changed")
         yield from self.check_decider()
+        yield from self.refuse_outdated(opening.steps)
         outcomes = yield from events_of(procedure.id, procedures.ProcedureOutcomeRecorded)
         return opening, kept, len(outcomes)
 

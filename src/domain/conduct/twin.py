@@ -59,7 +59,7 @@ class TwinSignal:
     def document(self) -> dict[str, Any]:
         """Return what decides the verdicts on it, as JSON; how old its value is does not."""
         limits = {whose: found and [found.low, found.high] for whose, found in self.limits.items()}
-        first = [self.first.source, self.first.value]
+        first = [self.first.source, str(self.first.value)]
         unit = [self.unit, self.unit_known]
         return {"address": self.address, "unit": unit, "first": first, "limits": limits}
 

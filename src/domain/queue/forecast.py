@@ -1,8 +1,7 @@
 """The forecast of an item: which gates would refuse it now, how long it takes, and when it would start and end. The turn of
 an item is judged by the same rule as the view shows."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -12,42 +11,32 @@ from pydantic import Field
 
 from baton.domain.conduct.conduct import conducted_assets, refuse_rivals, with_assets, witnessed_rivals
 from baton.domain.conduct.estimates import (
-    UNLIMITED,
     ConductTimePort,
-    ConductWalk,
     Estimate,
     conduct_estimate,
     estimate_walk,
     first_position,
     sum_estimates,
-    walk_of,
 )
 from baton.domain.conduct.progress import ConductProgress, RunConductProgress
+from baton.domain.conduct.rehearsal import RehearsalPart, RehearsalsBusyError
 from baton.domain.conduct.run_conduct import load_opening, run_estimate
-from baton.domain.equipment.asset_tree import asset_scope
 from baton.domain.kernel import Call
-from baton.domain.procedure.procedure import MODES, Procedure
-from baton.domain.procedure.touched import load_written_signals, refuse_out_of_limits, refuse_unowned
+from baton.domain.procedure.procedure import Procedure
 from baton.domain.queue.items import AHEAD, RUNNING, QueueItem
 from baton.domain.queue.queue import ACTIVE, Queue
-from baton.domain.recipe.capability import Capability
-from baton.domain.recipe.expansion import Expansion, expansion_of
-from baton.domain.recipe.recipe import Recipe
-from baton.domain.recipe.step_actions import action_names, check_actions, load_actions
 from baton.domain.recipe.template_versions import TargetChangedError, refuse_changed
-from baton.domain.run.gates import load_preconditions
 from baton.domain.run.run import Run
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.gates import GateReport
-from baton.domain.shared.reads import Reads, ask, find, find_all, record_of, require, run_in_thread
+from baton.domain.shared.reads import Reads, ask, find, find_all, record_of
 from baton.domain.shared.refusals import Refusal
-from baton.domain.start import procedure_start, run_start
-from baton.domain.step.programs import allowed_programs, check_programs
 from baton.domain.target.target_checks import load_templates
-from baton.domain.target.targets import ConductPlan, ConductRecipe, RecipeConduct, with_filled_names
+from baton.domain.target.target_gates import PHASE, RUN, AskedTarget, Expansions, arranged_walk, ask_plan, ask_recipe, expand
+from baton.domain.target.target_rehearsal import load_parts, rehearse_parts
+from baton.domain.target.targets import ConductPlan, ConductRecipe, with_filled_names
 
 FORECAST = 5  # Items ahead that have a forecast.
-RUN, PHASE = ("start_run",), ("conduct_procedure",)  # The commands that the gates are asked for.
 
 
 class ClosedQueueGate(AnswerForm):
@@ -80,6 +69,8 @@ class ItemForecast(AnswerForm):
     expected_end: datetime | None
     """When it is expected to end."""
     estimate: Annotated[Estimate | None, Field(description="How long it takes. Null where its steps cannot be known.")]
+    may_stop_at: str | None
+    """Where a rehearsal finds that it stops or may stop, in a sentence; null where it goes through, or was not rehearsed."""
 
 
 class ItemJudgement(NamedTuple):
@@ -87,6 +78,8 @@ class ItemJudgement(NamedTuple):
 
     report: GateReport
     estimate: Estimate | None
+    target: ConductPlan | ConductRecipe
+    asked: AskedTarget
 
     @property
     def refusal(self) -> Refusal | None:
@@ -117,15 +110,16 @@ def judge_item(item: QueueItem, running: QueueItem | None, call: Call) -> Reads[
     report.ask("target_unchanged", commands, changed, (template.id for template in templates))
     match target:
         case ConductPlan():
-            asset_ids, expansions = yield from ask_plan(report, target, call)
+            asked = yield from ask_plan(report, target, call)
         case ConductRecipe():
-            asset_ids, expansions = yield from ask_recipe(report, target, call)
+            asked = yield from ask_recipe(report, target, call)
+    asset_ids = asked.asset_ids
     found = yield from conducted_assets(asset_ids)
     holders: dict[UUID, Procedure | Run] = {**(yield from witnessed_rivals(asset_ids, call.now))}
     holders |= {id: rival for id, rival in found.items() if not is_part_of(rival, running)}
     rivals = yield from with_assets(holders)
     report.ask("targets_unclaimed", PHASE, partial(refuse_rivals, rivals), asset_ids)
-    return ItemJudgement(report, (yield from target_estimate(expansions)))
+    return ItemJudgement(report, (yield from target_estimate(asked.expansions)), target, asked)
 
 
 def item_estimate(item: QueueItem, call: Call) -> Reads[Estimate | None]:
@@ -136,61 +130,10 @@ def item_estimate(item: QueueItem, call: Call) -> Reads[Estimate | None]:
         return None
     target, report = with_filled_names(item.aim, call.now, item.number), GateReport()
     if isinstance(target, ConductPlan):
-        _, expansions = yield from ask_plan(report, target, call)
+        expansions = (yield from ask_plan(report, target, call)).expansions
     else:
         expansions = [(target, (yield from report.ask_reads("steps_prepared", PHASE, expand(target, {}))))]
     return (yield from target_estimate(expansions))
-
-
-Expansions = list[tuple[RecipeConduct, Expansion | None]]  # What a target registers, each with its steps where they fit.
-
-
-def ask_plan(report: GateReport, target: ConductPlan, call: Call) -> Reads[tuple[frozenset[UUID], Expansions]]:
-    """Ask the gates of starting a run; return the assets that it and its phases touch, and the steps of the phases."""
-    start = yield from report.ask_reads("references_found", RUN, run_start.load_start(target.start(), call))
-    if start is None:
-        return frozenset(), []
-    report.ask_all(run_start.GATES, RUN, start)
-    try:
-        parameters: Mapping[str, object] = run_start.effective_parameters(start)
-    except Refusal:
-        return start.plan.asset_ids, []
-    asset_ids, expansions = start.plan.asset_ids, []
-    for phase in target.phases:
-        steps = yield from report.ask_reads("steps_prepared", PHASE, expand(phase, parameters))
-        signals = yield from load_written_signals(() if steps is None else (*steps.steps, *steps.closing_steps))
-        asset_ids |= phase.target_asset_ids | signals.owner_ids
-        expansions.append((phase, steps))
-    return asset_ids, expansions
-
-
-def ask_recipe(report: GateReport, target: ConductRecipe, call: Call) -> Reads[tuple[frozenset[UUID], Expansions]]:
-    """Ask the gates of conducting a recipe; return the assets that it touches, and its steps."""
-    steps = yield from report.ask_reads("steps_prepared", PHASE, expand(target, {}))
-    if steps is None:
-        return target.target_asset_ids, []
-    signals = yield from load_written_signals((*steps.steps, *steps.closing_steps))
-    asset_ids = target.target_asset_ids | signals.owner_ids
-    report.ask("signals_owned", PHASE, partial(refuse_unowned, signals), signals.owner_ids)
-    report.ask("setpoints_within_limits", PHASE, partial(refuse_out_of_limits, steps, signals), signals.owner_ids)
-    scope = yield from report.ask_reads("targets_found", PHASE, asset_scope(asset_ids), asset_ids)
-    if scope is not None:
-        facts = yield from load_preconditions(call, scope, asset_ids, frozenset(), resuming=False)
-        report.ask_all(procedure_start.GATES, PHASE, facts)
-    return asset_ids, [(target, steps)]
-
-
-def expand(what: RecipeConduct, parameters: Mapping[str, object]) -> Reads[Expansion]:
-    """Return the steps that a procedure would be registered with; refuse what its registration would refuse."""
-    recipe = yield from require(Recipe, what.recipe_id)
-    capability = yield from require(Capability, recipe.capability_id)
-    programs = yield from allowed_programs((*recipe.steps, *recipe.closing_steps))
-    actions = yield from load_actions(action_names(recipe.steps, recipe.closing_steps))
-    source = what.registration().source(recipe, capability, parameters, programs, actions)
-    steps = yield from run_in_thread(expansion_of, recipe.steps, recipe.closing_steps, source.bindings, source.units)
-    check_programs(steps, programs)
-    check_actions(steps.steps, steps.closing_steps, actions)
-    return steps
 
 
 def is_part_of(procedure: Procedure, running: QueueItem | None) -> bool:
@@ -212,31 +155,47 @@ def target_estimate(expansions: Expansions) -> Reads[Estimate | None]:
     return sum_estimates(parts, None) if parts else None
 
 
-def arranged_walk(command: Any, steps: Expansion) -> ConductWalk:
-    """Return the walk of the conduct that a command opens from the beginning."""
-    return replace(
-        walk_of(steps.steps, steps.closing_steps),
-        mode=MODES[command.operation.command_name],
-        unconverged_cap=getattr(command, "max_consecutive_unconverged_iterations", None),
-        budget=getattr(command, "budget", None) or UNLIMITED,
-    )
-
-
-def forecast_queue(queue: Queue, call: Call, count: int = FORECAST) -> Reads[tuple[ItemForecast, ...]]:
-    """Return the forecast of the first few items that wait."""
+def forecast_queue(
+    queue: Queue, call: Call, count: int = FORECAST, *, rehearsed: bool = True
+) -> Reads[tuple[ItemForecast, ...]]:
+    """Return the forecast of the first few items that wait, and where they may stop if they are rehearsed."""
     running, forecasts = queue.running, []
     free_at = call.now if running is None else (yield from running_end(running, call.now))
-    for item in queue.ahead[:count]:
+    judgements, parts = [], list[RehearsalPart]()
+    for number, item in enumerate(queue.ahead[:count]):
         judgement = yield from judge_item(item, running, call)
+        judgements.append((item, judgement))
+        if rehearsed:
+            parts += yield from load_parts(GateReport(), judgement.target, judgement.asked, call, number)
+    stops = yield from foreseen_stops(parts, call)
+    for number, (item, judgement) in enumerate(judgements):
         closed, estimate = judgement.closed_gates, judgement.estimate
         known = free_at is not None and not closed and queue.status is ACTIVE
         starts = max(free_at, item.not_before or free_at) if known and free_at is not None else None
         seconds = None if estimate is None else estimate.remaining_seconds
         ends = None if starts is None or seconds is None else starts + timedelta(seconds=seconds)
         times: dict[str, Any] = {"expected_start": starts, "expected_end": ends, "estimate": estimate}
-        forecasts.append(ItemForecast(item_id=item.item_id, closed_gates=closed, **times))
+        times |= {"closed_gates": closed, "may_stop_at": stops.get(number)}
+        forecasts.append(ItemForecast(item_id=item.item_id, **times))
         free_at = None if item.pause_after else ends
     return tuple(forecasts)
+
+
+def foreseen_stops(parts: Sequence[RehearsalPart], call: Call) -> Reads[dict[int, str]]:
+    """Return where items that would be walked one after the other stop or may stop, by their numbers; nothing where other
+    rehearsals take too long."""
+    if not parts:
+        return {}
+    try:
+        found = yield from rehearse_parts(parts, call.now)
+    except RehearsalsBusyError:
+        return {}
+    stops = {}
+    for number in {part.group for part in parts}:
+        own = {index for index, part in enumerate(parts) if part.group == number}
+        if (step := found.rehearsed.trouble_of(own)) is not None:
+            stops[number] = step.sentence(parts[step.part].name)
+    return stops
 
 
 def running_end(item: QueueItem, now: datetime) -> Reads[datetime | None]:

@@ -88,7 +88,7 @@ def queue_now(asset_id: UUID, call: Call) -> Reads[QueueNow | None]:
     holders: dict[str, UUID] = yield Holders(ASSET_QUEUES, (str(asset_id),))
     if (queue := (yield from find(Queue, holders.get(str(asset_id))))) is None:
         return None
-    ahead = (yield from forecast_queue(queue, call, count=1)) if queue.ahead else ()
+    ahead = (yield from forecast_queue(queue, call, count=1, rehearsed=False)) if queue.ahead else ()
     rest = None if queue.running is None else (yield from running_estimate(queue.running, call.now))
     front = {
         "running": None if queue.running is None else item_view(queue.running, rest),

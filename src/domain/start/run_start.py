@@ -49,6 +49,7 @@ from baton.domain.shared.reads import Reads, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import Word
 from baton.domain.shared.writes import Also, Answer, Enlist
+from baton.domain.start.fingerprint import RehearsalFingerprint, refuse_outdated, short_hash
 from baton.domain.subject.subject import IN_PLACE, Subject, SubjectStatus
 
 MAX_PINS = 64
@@ -134,6 +135,12 @@ def effective_parameters(start: RunStart) -> Parameters:
     return start.method.merged_parameters(defaults, revision, start.request.override_parameters, InvalidRunParametersError)[
         0
     ]
+
+
+def run_fingerprint(start: RunStart) -> str:
+    """Return the part of a rehearsal's fingerprint that a run decides; refuse parameters that its method does."""
+    templates = [start.plan.content_hash, start.method.content_hash]
+    return short_hash([*templates, effective_parameters(start), sorted(map(str, start.request.pinned_calibration_ids))])
 
 
 def load_start(request: RunRequest, call: Call) -> Reads[RunStart]:
@@ -284,6 +291,7 @@ class RunStartedAnswer(AnswerForm):
 class StartRun(RunRequest, JudgedCreation[RunStart]):
     """Execute a plan: pass every gate, merge the parameters, and acknowledge the cautions on it and its assets."""
 
+    fingerprint: RehearsalFingerprint | None = None
     launch_id: Annotated[UUID | None, Internal()] = None
 
     def gather(self, call: Call) -> Reads[RunStart]:
@@ -291,6 +299,7 @@ class StartRun(RunRequest, JudgedCreation[RunStart]):
 
     def decide(self, call: Call, start: RunStart) -> Outcome:
         pass_gates(GATES, start)
+        refuse_outdated(self.fingerprint, run=run_fingerprint(start))
         parameters, cautions = effective_parameters(start), start.acknowledged_cautions
         refs = trimmed_refs(self.external_refs, InvalidRunExternalRefError)
         asked = {name: getattr(self, name) for name in RunRequest.model_fields}

@@ -39,6 +39,7 @@ from baton.domain.shared.reads import Reads, find, find_all, require, require_al
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, Text, Word, refuse_blank_text
 from baton.domain.shared.writes import Also, Answer
+from baton.domain.start.fingerprint import RehearsalFingerprint
 from baton.domain.start.procedure_start import RUN_ISSUED, issued_commands, needed_grants
 from baton.domain.start.registration import RegisterProcedureFromRecipe
 from baton.domain.start.run_start import RunRequest, StartRun
@@ -181,6 +182,7 @@ class StartLaunch(ChosenOptions, JudgedCreation[LaunchFacts]):
     procedure_kind: LaunchedKind | None = None
     conduct: ArrangementInput | None = None
     wait: Wait = 0
+    fingerprint: RehearsalFingerprint | None = None
     arranged: Annotated[ArrangedLaunch | None, Internal()] = None
 
     @model_validator(mode="after")
@@ -226,9 +228,9 @@ class StartLaunch(ChosenOptions, JudgedCreation[LaunchFacts]):
         requested = arranged.request_event(call.principal_id, versions_of(templates))
         match arranged.target:
             case ConductPlan() as target:
-                begun, written = yield from give_plan(target, OwnLaunchIds(call.new_id), call)
+                begun, written = yield from give_plan(target, OwnLaunchIds(call.new_id), call, self.fingerprint)
             case ConductRecipe() as target:
-                begun, written = yield from give_recipe(target, OwnLaunchIds(call.new_id), call)
+                begun, written = yield from give_recipe(target, OwnLaunchIds(call.new_id), call, self.fingerprint)
         return requested, begun, written
 
     def decide(self, call: Call, facts: LaunchFacts) -> Outcome:
@@ -291,15 +293,17 @@ class StartLaunch(ChosenOptions, JudgedCreation[LaunchFacts]):
         )
 
 
-def give_plan(target: ConductPlan, ids: LaunchIds, call: Call) -> Reads[tuple[LaunchBegun, list[Also]]]:
+def give_plan(
+    target: ConductPlan, ids: LaunchIds, call: Call, fingerprint: str | None = None
+) -> Reads[tuple[LaunchBegun, list[Also]]]:
     """Start the run, register its phases, and open its conduct, unless the first phase finds an asset in use; what an
     earlier release has begun of it is continued."""
-    count, written = len(target.phases), list[Also]()
+    count, written, rehearsed = len(target.phases), list[Also](), {"fingerprint": fingerprint}
     run = yield from find(Run, ids.run_id)
     procedure_ids = ids.procedure_ids(count) if run is None else ids.former_procedure_ids(count)
     known = yield from find_all(Procedure, procedure_ids)
     if run is None:
-        written.append((yield from give(target.start(ids.id), call, ids.run_id)))
+        written.append((yield from give(target.start(ids.id).model_copy(update=rehearsed), call, ids.run_id)))
     else:
         written.append((yield from join_launch(run, ids.id, call)))
     for id, phase in zip(procedure_ids, target.phases, strict=True):
@@ -307,20 +311,24 @@ def give_plan(target: ConductPlan, ids: LaunchIds, call: Call) -> Reads[tuple[La
             written.append((yield from give(phase.registration(ids.run_id, ids.id), call, id)))
         else:
             written.append((yield from join_launch(known[id], ids.id, call)))
-    written.append((yield from give(target.conduct(procedure_ids), call, ids.conduct_id, on=ids.run_id)))
+    conduct = target.conduct(procedure_ids).model_copy(update=rehearsed)
+    written.append((yield from give(conduct, call, ids.conduct_id, on=ids.run_id)))
     phases, runs = (yield from find_all(Procedure, procedure_ids[:1])), (yield from find_all(Run, [ids.run_id]))
     yield from refuse_rivals_of(phases[procedure_ids[0]], runs[ids.run_id], call)
     return LaunchBegun(run_id=ids.run_id, procedure_ids=procedure_ids, conduct_id=ids.conduct_id), written
 
 
-def give_recipe(target: ConductRecipe, ids: LaunchIds, call: Call) -> Reads[tuple[LaunchBegun, list[Also]]]:
+def give_recipe(
+    target: ConductRecipe, ids: LaunchIds, call: Call, fingerprint: str | None = None
+) -> Reads[tuple[LaunchBegun, list[Also]]]:
     """Register the procedure and open its conduct; one that an earlier release has registered is conducted."""
     id, written = ids.procedure_id(), list[Also]()
     if (known := (yield from find(Procedure, id))) is None:
         written.append((yield from give(target.registration(launch_id=ids.id), call, id)))
     else:
         written.append((yield from join_launch(known, ids.id, call)))
-    written.append((yield from give(target.conduct_command(), call, ids.conduct_id, on=id)))
+    conduct = target.conduct_command().model_copy(update={"fingerprint": fingerprint})
+    written.append((yield from give(conduct, call, ids.conduct_id, on=id)))
     return LaunchBegun(run_id=None, procedure_ids=(id,), conduct_id=ids.conduct_id), written
 
 

@@ -541,6 +541,28 @@ class Rehearsal(AnswerForm):
     """How the command would be refused now; null where it would not."""
 
 
+class FarthestMove(AnswerForm):
+    """The signal that is moved farthest."""
+
+    address: str
+    distance: float
+    """The sum of all moves, in the unit of the signal."""
+    unit: str | None
+
+
+class Foresight(AnswerForm):
+    """What a rehearsal says of the conduct that the proposed command would open; nothing moved."""
+
+    verdict: str
+    """Whether it goes through, and if not, whether it stops: goes_through, may_stop_at or stops_at."""
+    message: str
+    """What would stop it first, in a sentence."""
+    seconds: float | None
+    """Number of seconds that it takes; null where that is not known."""
+    farthest: FarthestMove | None
+    """The signal that is moved farthest; null where none is."""
+
+
 class ProposalView(AnswerForm):
     """A proposal: the command, who may approve it, and how it ended.
 
@@ -561,6 +583,8 @@ class ProposalView(AnswerForm):
     """The events that the command would have recorded when it was approved, or else proposed."""
     rehearsal: Rehearsal | None
     """What the command would do now; null once nobody has to approve any more."""
+    foresight: Foresight | None
+    """What its conduct would come to now; null where it opens none, or nobody could rehearse it just now."""
     digest: str | None
     """The digest of what it would do now, for approve_proposal; null where that is not shown."""
     differs: tuple[Difference, ...]
@@ -630,6 +654,7 @@ class GetProposal(TimeTravel[ProposalView]):
             request=content.request if content is not None and is_open and is_party else None,
             would=shown_events(shown, texts),
             rehearsal=None,
+            foresight=None,
             digest=None,
             differs=proposal.differs if is_shown else (),
             proposed_by=proposal.proposed_by,

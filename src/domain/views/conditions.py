@@ -1,8 +1,8 @@
 """The conditions of a start: everything that it asks for, now and at a later time, and who can change what is missing.
 The gates themselves are judged at that time; where they rest on observations, the answer says that it is not known."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
@@ -10,18 +10,23 @@ from uuid import UUID
 
 from baton.domain.access.actor import Actor
 from baton.domain.access.group import Group, GroupStatus
-from baton.domain.caution.caution import Caution, CautionTarget, cautions_in_force
+from baton.domain.calibration.calibration import Calibration, Revision
+from baton.domain.caution.caution import Caution, CautionTarget, cautions_in_force, cautions_in_scope
 from baton.domain.conduct.conduct import conducted_assets, witnessed_rivals
 from baton.domain.enclosure.enclosure import enclosure_finding
 from baton.domain.equipment.asset import Asset
-from baton.domain.kernel import NIL, instant
+from baton.domain.equipment.partition import LookupTable
+from baton.domain.kernel import NIL, Call, instant
+from baton.domain.next_steps import steps_to_state
 from baton.domain.procedure.procedure import Procedure
-from baton.domain.queue.forecast import live_estimate
+from baton.domain.queue.forecast import FORECAST, forecast_queue, live_estimate
 from baton.domain.queue.queue import Queue
 from baton.domain.recipe.plan import Plan
 from baton.domain.registry import REGISTRY
 from baton.domain.run.gates import Preconditions
 from baton.domain.run.run import Run
+from baton.domain.safety.clearance import ClearanceReview, ClearanceStatus, barred_reviewers
+from baton.domain.safety.coverage import is_in_force
 from baton.domain.schedule.schedule import Schedule
 from baton.domain.schedule.views import upcoming_firings
 from baton.domain.shared.answer_form import AnswerForm
@@ -41,8 +46,9 @@ from baton.domain.shared.reads import (
 )
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import FreeText
+from baton.domain.start import procedure_start, run_start
 from baton.domain.start.procedure_start import OBJECTIONS, assets_ready
-from baton.domain.start.run_start import GATES, RunStart
+from baton.domain.start.run_start import RunStart
 from baton.domain.supply.coverage import supply_finding
 from baton.domain.target.targets import ConductPlan, ConductRecipe, recipes_of
 from baton.domain.trust.authorization import own_access
@@ -53,6 +59,7 @@ from baton.domain.views.armed_work import is_armed, load_armed_work, targets_of
 
 F = TypeVar("F")
 MOST_VISITS = 5  # Visits that are looked at.
+NAMED = 3  # Items of a queue that are named.
 
 
 class Holding(StrEnum):
@@ -137,7 +144,14 @@ class Row:
     until: datetime | None = None
     opens_at: datetime | None = None
     commands: tuple[str, ...] = ()
+    barred: frozenset[UUID] = frozenset()
+    """The actors who may not judge it, whatever they hold."""
     rests_on: Basis = Basis.RECORD
+
+    @property
+    def key(self) -> tuple[str, str, UUID | None, str]:
+        """Return what makes two rows tell of the same."""
+        return (self.condition, self.about.type, self.about.id, self.about.name)
 
     def rank(self, ends_at: datetime | None) -> int:
         """Return its place: what fails then, what lapses before the end, what is not known, what holds."""
@@ -149,6 +163,7 @@ class Row:
 
 CHANGES: Mapping[str, tuple[str, ...]] = {
     "clearance_active": ("activate_clearance", "register_clearance"),
+    "clearance_in_force": ("activate_clearance", "register_clearance"),
     "enclosure_permitted": ("observe_enclosure_status",),
     "supply_available": ("mark_supply_available", "restore_supply"),
     "calibrations_valid": ("append_calibration_revision",),
@@ -165,22 +180,54 @@ CHANGES: Mapping[str, tuple[str, ...]] = {
     "grants_present": ("extend_policy",),
 }  # The commands that change what a condition asks for, where its refusal names none.
 APART = frozenset(
-    {"clearance_present", "supply_present", "supply_available", "enclosure_permitted", "calibrations_valid"}
+    {
+        *("clearance_present", "supply_present", "supply_available", "supplies_available"),
+        *("enclosure_permitted", "enclosures_permitted", "calibrations_valid"),
+    }
 )  # The gates whose conditions have a row for each thing that they ask about, or that another gate implies.
 
 
+@dataclass(frozen=True)
+class ForeseenStart:
+    """The start of a plan, a recipe or a procedure at a later time, and what it is judged by."""
+
+    facts: Preconditions
+    work: ConditionSubject
+    at: datetime
+    asset_ids: frozenset[UUID]
+    """The assets that its conduct would have to itself."""
+
+
 def load_conditions(
-    start: RunStart, at: datetime, commands: Collection[str], ends_at: datetime | None = None
+    call: Call,
+    starts: Sequence[ForeseenStart],
+    commands: Collection[str],
+    ends_at: datetime | None = None,
+    own_ids: Collection[UUID] = (),
 ) -> Reads[tuple[Condition, ...]]:
-    """Return what starting a run by these commands asks for, now and at a later time, what fails then first."""
-    rows = [*gate_rows(start, at), *permit_rows(start), *supply_rows(start, at), *calibration_rows(start, at)]
-    rows += [*caution_rows(start, at), *window_rows(start, at)]
-    rows += yield from claim_rows(start, at)
-    rows += yield from armed_rows(start, at)
-    rows += yield from grant_rows(commands)
-    rows += yield from visit_rows(start.now, at)
+    """Return what these starts ask for, now and then, what fails then first; what several starts share has one row, of
+    the worst of them. The work with these ids is in nobody's way, and without commands no permission is asked for."""
+    if not starts:
+        return ()
+    rows = list[Row]()
+    for start in starts:
+        rows += [*gate_rows(start), *permit_rows(start.facts), *supply_rows(start.facts, start.at)]
+        rows += yield from caution_rows(start)
+        rows += yield from review_rows(start)
+        rows += yield from table_rows(start)
+        if isinstance(start.facts, RunStart):
+            rows += [*calibration_rows(start.facts, start), *window_rows(start.facts, start.at)]
+    first = starts[0]
+    asset_ids = frozenset[UUID]().union(*(start.asset_ids for start in starts))
+    rows += yield from claim_rows(first, asset_ids, own_ids)
+    rows += yield from armed_rows(first, asset_ids, own_ids, call)
+    rows += (yield from grant_rows(commands)) if commands else []
+    rows += yield from visit_rows(first.facts.now, first.at)
     rows.sort(key=lambda row: (row.rank(ends_at), not row.required))
-    return (yield from with_changes(rows))
+    kept = dict[tuple[str, str, UUID | None, str], Row]()
+    for row in rows:
+        kept.setdefault(row.key, row)
+    return (yield from with_changes([*kept.values()], call.principal_id))
 
 
 def yes_or_no(holds: bool) -> Holding:
@@ -197,19 +244,27 @@ def refusal_of(gate: Gate[F], facts: F) -> Refusal | None:
     return None
 
 
-def gate_rows(start: RunStart, at: datetime) -> Iterator[Row]:
+def gate_rows(start: ForeseenStart) -> Iterator[Row]:
     """Yield a row for each gate that the record alone decides, judged now and at that time."""
-    then = replace(start, now=at)
-    gates: Sequence[Gate[RunStart]] = (*GATES, Gate(assets_ready, lambda facts: facts.asset_ids))
+    facts, then = start.facts, replace(start.facts, now=start.at)
+    if isinstance(facts, RunStart) and isinstance(then, RunStart):
+        gates = (*run_start.GATES, Gate[RunStart](assets_ready, lambda facts: facts.asset_ids))
+        yield from judged_rows(gates, facts, then, start)
+    else:
+        yield from judged_rows(procedure_start.GATES, facts, then, start)
+
+
+def judged_rows(gates: Sequence[Gate[F]], facts: F, facts_then: F, start: ForeseenStart) -> Iterator[Row]:
+    """Yield the rows of gates by the facts of now and of then."""
     for gate in gates:
         if gate.name in APART:
             continue
-        now, later = refusal_of(gate, start), refusal_of(gate, then)
-        present, coming = gate.window(start), gate.window(then)
+        now, later = refusal_of(gate, facts), refusal_of(gate, facts_then)
+        present, coming = gate.window(facts), gate.window(facts_then)
         said = later or now
         yield Row(
             condition=gate.name,
-            about=subject_of(gate.name, start, at),
+            about=subject_of(gate.name, start),
             now=yes_or_no(now is None),
             then=yes_or_no(later is None),
             until=present.until if later is not None else coming.until,
@@ -219,16 +274,19 @@ def gate_rows(start: RunStart, at: datetime) -> Iterator[Row]:
         )
 
 
-def subject_of(gate: str, start: RunStart, at: datetime) -> ConditionSubject:
-    """Return the one thing that a gate is about: the form, the sample or the campaign, or else the plan."""
-    if gate == "clearance_active" and start.clearances:
-        form = max(start.clearances, key=lambda one: (one.valid_until is None or one.valid_until > at, one.id))
+def subject_of(gate: str, start: ForeseenStart) -> ConditionSubject:
+    """Return the one thing that a gate is about: the form, the sample or the campaign, or else the work itself."""
+    facts = start.facts
+    if gate in ("clearance_active", "clearance_in_force") and facts.clearances:
+        form = max(facts.clearances, key=lambda one: (one.valid_until is None or one.valid_until > start.at, one.id))
         return ConditionSubject(type="Clearance", id=form.id, name=form.title)
-    if gate == "subject_mounted" and start.subject is not None:
-        return ConditionSubject(type="Subject", id=start.subject.id, name=start.subject.name)
-    if gate == "campaign_open" and start.campaign is not None:
-        return ConditionSubject(type="Campaign", id=start.campaign.id, name=start.campaign.name)
-    return ConditionSubject(type="Plan", id=start.plan.id, name=start.plan.name)
+    if not isinstance(facts, RunStart):
+        return start.work
+    if gate == "subject_mounted" and facts.subject is not None:
+        return ConditionSubject(type="Subject", id=facts.subject.id, name=facts.subject.name)
+    if gate == "campaign_open" and facts.campaign is not None:
+        return ConditionSubject(type="Campaign", id=facts.campaign.id, name=facts.campaign.name)
+    return start.work
 
 
 def age_text(contact: Contact | None, now: datetime) -> str:
@@ -272,39 +330,86 @@ def supply_rows(facts: Preconditions, at: datetime) -> Iterator[Row]:
         )
 
 
-def calibration_rows(start: RunStart, at: datetime) -> Iterator[Row]:
-    """Yield a row for each pinned revision: valid until its end or, without one, as old as it will be."""
-    for one, pin in start.pinned:
-        age = (at - pin.established_at).days
-        unending = f"It names no end; it is {age} days old then."
-        yield Row(
-            condition="calibrations_valid",
-            about=ConditionSubject(type="Calibration", id=one.id, name=one.quantity),
-            required=start.deployment.lapsed_calibrations_refused,
-            now=yes_or_no(pin.is_valid(start.now)),
-            then=yes_or_no(pin.is_valid(at)),
-            until=pin.valid_until,
-            why=unending if pin.valid_until is None else f"It lapses at {instant(pin.valid_until)}.",
-        )
+def calibration_rows(facts: RunStart, start: ForeseenStart) -> Iterator[Row]:
+    """Yield a row for each pinned revision."""
+    required = facts.deployment.lapsed_calibrations_refused
+    yield from (calibration_row(one, pin, start, required=required) for one, pin in facts.pinned)
 
 
-def caution_rows(start: RunStart, at: datetime) -> Iterator[Row]:
-    """Yield a row for each caution that warns now or then; none keeps a start from beginning."""
-    targets = frozenset({CautionTarget.model_validate({"kind": "Plan", "id": start.plan.id})})
-    scope = (start.scope.bound_ids, start.scope.ancestor_ids, targets)
+def calibration_row(one: Calibration, pin: Revision, start: ForeseenStart, *, required: bool) -> Row:
+    """Return the row of a revision: valid until its end or, without one, as old as it will be."""
+    age = (start.at - pin.established_at).days
+    return Row(
+        condition="calibrations_valid",
+        about=ConditionSubject(type="Calibration", id=one.id, name=one.quantity),
+        required=required,
+        now=yes_or_no(pin.is_valid(start.facts.now)),
+        then=yes_or_no(pin.is_valid(start.at)),
+        until=pin.valid_until,
+        why=f"It names no end; it is {age} days old then."
+        if pin.valid_until is None
+        else f"It lapses at {instant(pin.valid_until)}.",
+    )
+
+
+def caution_rows(start: ForeseenStart) -> Reads[list[Row]]:
+    """Return a row for each caution that warns now or then; none keeps a start from beginning."""
+    facts, work = start.facts, start.work
+    targets = frozenset({CautionTarget.model_validate({"kind": work.type, "id": work.id})})
+    scope = (facts.scope.bound_ids, facts.scope.ancestor_ids, targets)
+    known = facts.cautions if isinstance(facts, RunStart) else (yield from cautions_in_scope(*scope))
     warning: dict[UUID, Caution] = {}
-    for moment in (start.now, at):
-        warning |= {one.id: one for one in cautions_in_force(start.cautions, *scope, moment)}
-    for caution in warning.values():
-        yield Row(
+    for moment in (facts.now, start.at):
+        warning |= {one.id: one for one in cautions_in_force(known, *scope, moment)}
+    return [
+        Row(
             condition="caution",
             about=ConditionSubject(type="Caution", id=caution.id, name=caution.text[:200]),
             required=False,
-            now=yes_or_no(not caution.in_effect(start.now)),
-            then=yes_or_no(not caution.in_effect(at)),
+            now=yes_or_no(not caution.in_effect(facts.now)),
+            then=yes_or_no(not caution.in_effect(start.at)),
             opens_at=caution.expires_at,
             why=f"A {caution.severity} warns of this; a start acknowledges it.",
         )
+        for caution in warning.values()
+    ]
+
+
+def review_rows(start: ForeseenStart) -> Reads[list[Row]]:
+    """Return a row for each form on its way into force, with the steps left and who may take them; none where a form is in
+    force then."""
+    rows, forms = list[Row](), start.facts.clearances
+    for form in () if any(is_in_force(one, start.at) for one in forms) else forms:
+        if not (left := [call.operation for call in steps_to_state(form, ClearanceStatus.ACTIVE)]):
+            continue
+        words = ", ".join(name.replace("_clearance", "").replace("_", " ") for name in left)
+        rows.append(
+            Row(
+                condition="clearance_review",
+                about=ConditionSubject(type="Clearance", id=form.id, name=form.title),
+                required=False,
+                now=Holding.NO,
+                then=Holding.UNKNOWN,
+                why=f"It is {form.status.value}; left until it is in force: {words}.",
+                commands=tuple(left),
+                barred=(yield from barred_reviewers(form)),
+            )
+        )
+    return rows
+
+
+def table_rows(start: ForeseenStart) -> Reads[list[Row]]:
+    """Return a row for each calibration that a virtual axis follows among the assets of the work."""
+    rules = (asset.partition_rule for asset in start.facts.scope.assets.values())
+    tables = [rule for rule in rules if isinstance(rule, LookupTable)]
+    found = yield from find_all(Calibration, sorted({table.calibration_id for table in tables}))
+    followed = [
+        (found[table.calibration_id], revision)
+        for table in tables
+        if table.calibration_id in found
+        and (revision := found[table.calibration_id].revision(table.calibration_revision_id)) is not None
+    ]
+    return [calibration_row(one, pin, start, required=False) for one, pin in followed]
 
 
 def window_rows(start: RunStart, at: datetime) -> Iterator[Row]:
@@ -331,25 +436,28 @@ def window_row(
     )
 
 
-def claim_rows(facts: RunStart, at: datetime) -> Reads[list[Row]]:
+def claim_rows(start: ForeseenStart, asset_ids: frozenset[UUID], own_ids: Collection[UUID]) -> Reads[list[Row]]:
     """Return a row for each piece of live work that has assets to itself, by its estimated end; one row where none has."""
-    found = yield from conducted_assets(facts.asset_ids)
-    holders: dict[UUID, Procedure | Run] = {**found, **(yield from witnessed_rivals(facts.asset_ids, facts.now))}
+    now = start.facts.now
+    found = yield from conducted_assets(asset_ids)
+    holders: dict[UUID, Procedure | Run] = {**found, **(yield from witnessed_rivals(asset_ids, now))}
+    assets = yield from find_all(Asset, holders)
     used: dict[UUID, list[Asset]] = {}
     for asset_id, holder in sorted(holders.items()):
-        used.setdefault(holder.id, []).append(facts.scope.assets[asset_id])
+        if holder.id not in own_ids:
+            used.setdefault(holder.id, []).append(assets[asset_id])
     works = {holder.id: holder for holder in holders.values()}
-    rows = [] if works else [unclaimed_row(facts)]
-    for id, assets in used.items():
-        ends = yield from expected_end(works[id], facts.now)
-        names = ", ".join(asset.name for asset in assets)
+    rows = [] if used else [unclaimed_row(start)]
+    for id, held in used.items():
+        ends = yield from expected_end(works[id], now)
+        names = ", ".join(asset.name for asset in held)
         said = f"and is expected to end at {instant(ends)}" if ends else "and nobody knows when it ends"
         rows.append(
             Row(
                 condition="targets_unclaimed",
                 about=ConditionSubject(type=type(works[id]).__name__, id=id, name=works[id].name),
                 now=Holding.NO,
-                then=Holding.UNKNOWN if ends is None else yes_or_no(ends <= at),
+                then=Holding.UNKNOWN if ends is None else yes_or_no(ends <= start.at),
                 opens_at=ends,
                 why=f"{works[id].name} has {names} to itself, {said}.",
                 rests_on=Basis.FORECAST,
@@ -358,11 +466,11 @@ def claim_rows(facts: RunStart, at: datetime) -> Reads[list[Row]]:
     return rows
 
 
-def unclaimed_row(start: RunStart) -> Row:
+def unclaimed_row(start: ForeseenStart) -> Row:
     """Return the row of assets that no live work has to itself; the work of later is not on record."""
     return Row(
         condition="targets_unclaimed",
-        about=subject_of("targets_unclaimed", start, start.now),
+        about=start.work,
         now=Holding.YES,
         then=Holding.YES,
         why="No live work has the assets to itself.",
@@ -380,38 +488,59 @@ def expected_end(holder: Procedure | Run, now: datetime) -> Reads[datetime | Non
     return None if estimate is None else estimate.ends_at
 
 
-def armed_rows(start: RunStart, at: datetime) -> Reads[list[Row]]:
+def armed_rows(start: ForeseenStart, asset_ids: frozenset[UUID], own_ids: Collection[UUID], call: Call) -> Reads[list[Row]]:
     """Return a row for each queue with items that wait, and each schedule that fires before that time, on these assets."""
     if not {"GetQueue", "GetSchedule"} <= (yield from permitted_commands()):
         return []
-    armed = [one for one in (yield from load_armed_work(None)) if is_armed(one)]
+    armed = [one for one in (yield from load_armed_work(None)) if is_armed(one) and one.id not in own_ids]
     aims = {one.id: targets_of(one) for one in armed}
     plan_ids = {aim.plan_id for some in aims.values() for aim in some if isinstance(aim, ConductPlan)}
     plans = yield from find_all(Plan, sorted(plan_ids))
-    near = [one for one in armed if any(not start.asset_ids.isdisjoint(aimed_assets(aim, plans)) for aim in aims[one.id])]
-    said = ((one, coming_work(one, start.now, at)) for one in near)
-    return [
-        Row(
-            condition=type(one).__name__.lower(),
-            about=ConditionSubject(type=type(one).__name__, id=one.id, name=one.name),
-            required=False,
-            now=Holding.YES,
-            then=Holding.UNKNOWN,
-            why=why,
-            commands=("hold_queue" if isinstance(one, Queue) else "hold_schedule",),
-            rests_on=Basis.FORECAST,
-        )
-        for one, why in said
-        if why is not None
-    ]
+    near = [one for one in armed if any(not asset_ids.isdisjoint(aimed_assets(aim, plans)) for aim in aims[one.id])]
+    rows = list[Row]()
+    for one in near:
+        if isinstance(one, Queue):
+            rows += yield from queue_rows(one, start, call)
+        elif (fires := next_firing(one, start.facts.now)) is not None and fires <= start.at:
+            rows.append(armed_row(one, f"It fires at {instant(fires)}, and may have the assets then.", "hold_schedule"))
+    return rows
 
 
-def coming_work(armed: Queue | Schedule, now: datetime, at: datetime) -> str | None:
-    """Return what a queue or a schedule would start until that time, in a sentence; None where it starts nothing."""
-    if isinstance(armed, Queue):
-        return f"{len(armed.ahead)} items wait in this queue, and may have the assets then." if armed.ahead else None
-    ahead = upcoming_firings(armed.status, armed.calendar, armed.time_zone, now, 1)
-    return f"It fires at {instant(ahead[0])}, and may have the assets then." if ahead and ahead[0] <= at else None
+def armed_row(
+    armed: Queue | Schedule, why: str, command: str, then: Holding = Holding.UNKNOWN, ends: datetime | None = None
+) -> Row:
+    """Return the row of a queue or a schedule that may have the assets at that time."""
+    return Row(
+        condition=type(armed).__name__.lower(),
+        about=ConditionSubject(type=type(armed).__name__, id=armed.id, name=armed.name),
+        required=False,
+        now=Holding.YES,
+        then=then,
+        opens_at=ends,
+        why=why,
+        commands=(command,),
+        rests_on=Basis.FORECAST,
+    )
+
+
+def queue_rows(queue: Queue, start: ForeseenStart, call: Call) -> Reads[list[Row]]:
+    """Return a row for the items that wait in a queue: when the last of them is expected to end, as far as that is known."""
+    if not queue.ahead:
+        return []
+    names = ", ".join(item.title for item in queue.ahead[:NAMED])
+    more = f" and {len(queue.ahead) - NAMED} more" if len(queue.ahead) > NAMED else ""
+    ends = None
+    if len(queue.ahead) <= FORECAST:
+        ends = (yield from forecast_queue(queue, call, rehearsed=False))[-1].expected_end
+    said = "nobody knows when they end" if ends is None else f"they are expected to end at {instant(ends)}"
+    then = Holding.UNKNOWN if ends is None or ends > start.at else Holding.YES
+    return [armed_row(queue, f"{names}{more} wait in this queue, and {said}.", "hold_queue", then, ends)]
+
+
+def next_firing(schedule: Schedule, now: datetime) -> datetime | None:
+    """Return when a schedule fires next; None where it does not."""
+    ahead = upcoming_firings(schedule.status, schedule.calendar, schedule.time_zone, now, 1)
+    return ahead[0] if ahead else None
 
 
 def aimed_assets(target: ConductPlan | ConductRecipe, plans: Mapping[UUID, Plan]) -> frozenset[UUID]:
@@ -478,11 +607,19 @@ def people_row(visit: Visit, planned: Row) -> Row:
     return replace(planned, now=yes_or_no(count > 0), then=then, why=why, rests_on=Basis.FORECAST)
 
 
-def with_changes(rows: Sequence[Row]) -> Reads[tuple[Condition, ...]]:
+def with_changes(rows: Sequence[Row], principal_id: UUID) -> Reads[tuple[Condition, ...]]:
     """Return rows as conditions, each with the commands that change it and who could give them."""
     named = [changing_commands(row) for row in rows]
-    holders = yield from holders_of({name for names in named for name in names})
-    return tuple(as_condition(row, names, holders) for row, names in zip(rows, named, strict=True))
+    holders = yield from load_holders({name for names in named for name in names})
+    return tuple(
+        as_condition(row, {name: holders.of(name, barred_from(name, row), principal_id) for name in names})
+        for row, names in zip(rows, named, strict=True)
+    )
+
+
+def barred_from(operation: str, row: Row) -> frozenset[UUID]:
+    """Return who may not give a command on what a row is about, whatever they hold."""
+    return row.barred if issubclass(REGISTRY.operations[operation].input, ClearanceReview) else frozenset()
 
 
 def changing_commands(row: Row) -> tuple[str, ...]:
@@ -491,9 +628,9 @@ def changing_commands(row: Row) -> tuple[str, ...]:
     return () if surely else tuple(dict.fromkeys(row.commands or CHANGES.get(row.condition, ())))
 
 
-def as_condition(row: Row, commands: Iterable[str], holders: Mapping[str, CommandHolders]) -> Condition:
+def as_condition(row: Row, holders: Mapping[str, CommandHolders]) -> Condition:
     """Return a row with the commands that change it; it says so where nobody can give one of them."""
-    change = tuple(ConditionChange(command=name, who=holders[name]) for name in commands)
+    change = tuple(ConditionChange(command=name, who=who) for name, who in holders.items())
     nobody = bool(change) and all(one.who.count == 0 for one in change)
     return Condition(
         condition=row.condition,
@@ -509,26 +646,42 @@ def as_condition(row: Row, commands: Iterable[str], holders: Mapping[str, Comman
     )
 
 
-def holders_of(operations: Collection[str]) -> Reads[dict[str, CommandHolders]]:
-    """Return who could give each of these at once: groups, how many active actors, and whether the caller could."""
-    if not operations:
-        return {}
-    names = {name: REGISTRY.operations[name].command_name for name in operations}
+@dataclass(frozen=True)
+class GrantingPolicies:
+    """The policies that permit commands at once, with the groups and the actors that they name."""
+
+    permitted: frozenset[str]
+    """The commands that the caller may give."""
+    enforced: bool
+    policies: tuple[Policy, ...] = ()
+    groups: Mapping[UUID, Group] = field(default_factory=dict)
+    actors: Mapping[UUID, Actor] = field(default_factory=dict)
+
+    def of(self, operation: str, barred: frozenset[UUID], principal_id: UUID) -> CommandHolders:
+        """Return who could give a command at once, without those who are barred from it here."""
+        if not self.enforced:
+            return CommandHolders(groups=(), count=None, you=principal_id not in barred)
+        command = REGISTRY.operations[operation].command_name
+        granting = [one for one in self.policies if one.permits(command)]
+        named = sorted({id for one in granting for id in one.permitted_group_ids} & self.groups.keys())
+        own = [self.groups[id] for id in named]
+        ids = frozenset[UUID]().union(*(one.permitted_principal_ids for one in granting), *(one.member_ids for one in own))
+        count = sum(id in self.actors and self.actors[id].active for id in ids - barred)
+        you = command in self.permitted and principal_id not in barred
+        return CommandHolders(groups=tuple(sorted(one.name for one in own)), count=count, you=you)
+
+
+def load_holders(operations: Collection[str]) -> Reads[GrantingPolicies]:
+    """Load who could give these operations at once."""
     permitted = yield from permitted_commands()
-    if not (yield from ask(DeploymentPort.deployment)).policies_enforced:
-        return {name: CommandHolders(groups=(), count=None, you=True) for name in names}
+    enforced = (yield from ask(DeploymentPort.deployment)).policies_enforced
+    if not enforced or not operations:
+        return GrantingPolicies(permitted, enforced)
     found = yield from find_all(Policy, (yield from all_members_of(POLICIES_BY_SURFACE)))
-    policies = [one for one in found.values() if one.surface_id != NIL and one.approval is None]
+    policies = tuple(one for one in found.values() if one.surface_id != NIL and one.approval is None)
     groups = yield from find_all(Group, sorted({id for one in policies for id in one.permitted_group_ids}))
     serving = {id: group for id, group in groups.items() if group.status is GroupStatus.ACTIVE}
     listed = [group.member_ids for group in serving.values()]
     people = frozenset[UUID]().union(*(one.permitted_principal_ids for one in policies), *listed)
     actors: dict[UUID, Actor] = yield from find_all(Actor, sorted(people))
-    answer = {}
-    for name, command in names.items():
-        granting = [one for one in policies if one.permits(command)]
-        own = [serving[id] for id in sorted({id for one in granting for id in one.permitted_group_ids}) if id in serving]
-        ids = frozenset[UUID]().union(*(one.permitted_principal_ids for one in granting), *(one.member_ids for one in own))
-        count = sum(id in actors and actors[id].active for id in ids)
-        answer[name] = CommandHolders(groups=tuple(sorted(one.name for one in own)), count=count, you=command in permitted)
-    return answer
+    return GrantingPolicies(permitted, enforced, policies, serving, actors)

@@ -1,6 +1,7 @@
 """The rehearsal of conducts as it is asked for: of a target, of a procedure as it is, or of the next items of a queue."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -9,7 +10,7 @@ from uuid import UUID, uuid5
 
 from pydantic import Field, JsonValue, model_validator
 
-from baton.domain.conduct.conduct import conducted_assets, first_undone_step
+from baton.domain.conduct.conduct import Conduct, conducted_assets, first_undone_step
 from baton.domain.conduct.control_signals import (
     MAX_READ,
     ReadSignals,
@@ -19,16 +20,8 @@ from baton.domain.conduct.control_signals import (
     SignalSample,
     SignalsUnreadableError,
 )
-from baton.domain.conduct.estimates import (
-    UNLIMITED,
-    ConductTimePort,
-    EstimateBasis,
-    first_position,
-    start_position,
-    sum_estimates,
-    walk_of,
-)
-from baton.domain.conduct.pins import pin_expansion
+from baton.domain.conduct.estimates import UNLIMITED, ConductTimePort, EstimateBasis, start_position, sum_estimates, walk_of
+from baton.domain.conduct.pins import words_of
 from baton.domain.conduct.preflight import ask_gates, asked_commands
 from baton.domain.conduct.progress import FilledSlot
 from baton.domain.conduct.rehearsal import (
@@ -44,11 +37,14 @@ from baton.domain.conduct.rehearsal import (
     RehearsedVerdict,
     TimedRehearsal,
     durations_wanted,
+    part_times,
 )
-from baton.domain.conduct.twin import LastValue, TwinSignal, TwinValue, ValueSource
-from baton.domain.equipment.signals import SignalLimits, owners_of, tightest_limits
+from baton.domain.conduct.rehearsal_basis import NOTHING_KNOWN, SignalBasis, load_signal_basis
+from baton.domain.conduct.run_conduct import ConductRun
+from baton.domain.conduct.twin import TwinSignal, TwinValue, ValueSource
+from baton.domain.equipment.signals import SignalLimits
 from baton.domain.equipment.values import value_field
-from baton.domain.kernel import Call, Query
+from baton.domain.kernel import Call, Command, Query, SortedSet, instant
 from baton.domain.procedure.procedure import (
     HELD,
     ConductMode,
@@ -57,28 +53,44 @@ from baton.domain.procedure.procedure import (
     ProcedureStepsResolved,
     procedure,
 )
-from baton.domain.procedure.touched import NOT_ADDRESSES, WrittenSignals, load_written_signals
-from baton.domain.queue.forecast import PHASE, arranged_walk, ask_plan, ask_recipe
+from baton.domain.procedure.touched import WrittenSignals, load_written_signals
 from baton.domain.queue.queue import Queue
 from baton.domain.recipe.expansion import Expansion
 from baton.domain.recipe.steps import declared_capture
-from baton.domain.registry import REGISTRY
+from baton.domain.registry import REGISTRY, Internal
+from baton.domain.run.run import Run
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.gates import GateReport, GateVerdict
-from baton.domain.shared.reads import Reads, ask, events_of, is_permitted, records_of, require
-from baton.domain.shared.refusals import UnauthorizedError
+from baton.domain.shared.reads import Reads, ask, events_of, is_permitted, records_of, require, require_if_given
+from baton.domain.shared.refusals import Refusal, UnauthorizedError
 from baton.domain.shared.text import shorten
+from baton.domain.shared.thinning import thin
 from baton.domain.start import procedure_start
-from baton.domain.step.output_names import template_words
+from baton.domain.start.fingerprint import short_hash
+from baton.domain.start.procedure_start import RUN_ISSUED, needed_grants
+from baton.domain.start.run_start import RunStart, run_fingerprint
 from baton.domain.step.signal_units import NO_UNITS, SignalUnits
 from baton.domain.step.step_values import is_number
+from baton.domain.target.start_launch import StartLaunch
 from baton.domain.target.target_checks import check_form, load_sources
-from baton.domain.target.targets import ConductPlan, ConductRecipe, Target, with_filled_names
+from baton.domain.target.target_gates import ask_plan, ask_recipe
+from baton.domain.target.target_rehearsal import known_signals, load_parts
+from baton.domain.target.targets import ConductPlan, ConductRecipe, Target, recipes_of, with_filled_names
+from baton.domain.views.conditions import Condition, ConditionSubject, ForeseenStart, Holding, load_conditions
 
 MAX_ASSUMED = 50
+MOST_PLACES = 100  # Of the course of an address.
 MAX_READS = 4  # Times that a worker is asked for the signals of one rehearsal.
 LATEST = timedelta(days=366)
+
+
+class AnsweredPart(StrEnum):
+    CONDITIONS = "conditions"  # What a start would ask for.
+    WALK = "walk"  # What each step would come to.
+
+
+CONDITIONS, WALK = AnsweredPart
 
 
 class StartingValues(StrEnum):
@@ -153,6 +165,8 @@ class RehearsedTravel(AnswerForm):
     moves: int
     """The number of moves."""
     unit: str | None
+    course: tuple[tuple[int, float], ...]
+    """The values, each with the number of steps walked before; at most 100 of them, spikes kept."""
 
 
 class TwinSignalView(AnswerForm):
@@ -186,12 +200,14 @@ class RehearsedClaim(AnswerForm):
 class RehearsalView(AnswerForm):
     """What a conduct would come to; nothing was recorded, and nothing moved."""
 
-    verdict: RehearsalVerdict
-    """Whether it goes through, or the first step at which it may stop or stops."""
+    verdict: RehearsalVerdict | None
+    """Whether it goes through, or the first step at which it may stop or stops; null where no walk was asked for."""
     message: str
     """What would stop it, in a sentence."""
     gates: tuple[GateVerdict, ...]
     """The gates of a start, as they are now."""
+    conditions: tuple[Condition, ...]
+    """What the start asks for, now and when it would begin; none where they were not asked for."""
     phases: tuple[RehearsedPhase, ...]
     """The procedures that are rehearsed, in their order."""
     steps: tuple[RehearsedStepView, ...]
@@ -216,8 +232,8 @@ class RehearsalView(AnswerForm):
     """The number of signals whose value nobody knows."""
     basis: EstimateBasis
     """Whether the times of all steps are known, of some or of none."""
-    fingerprint: str
-    """The hash of everything that the verdict rests on."""
+    fingerprint: str | None
+    """What the verdict rests on, as hashes, which a start may name; null where no walk was asked for."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +243,11 @@ class Loaded:
     report: GateReport = field(default_factory=GateReport)
     parts: list[RehearsalPart] = field(default_factory=list)
     asset_ids: set[UUID] = field(default_factory=set)
+    starts: list[ForeseenStart] = field(default_factory=list)
+    commands: dict[str, None] = field(default_factory=dict)
+    """The permissions that the caller would need."""
+    runs: list[str] = field(default_factory=list)
+    """The fingerprints of the runs that would be started."""
 
 
 @dataclass(frozen=True)
@@ -234,8 +255,12 @@ class TwinBasis:
     """The signals of a twin, with what is shown of them besides."""
 
     signals: tuple[TwinSignal, ...]
-    owner_ids: Mapping[str, tuple[UUID, ...]]
+    known: SignalBasis
     errors: Mapping[str, SignalError]
+
+
+NOT_WALKED = Rehearsed((), (), (), {}, {}, (), {}, cut=False)
+NO_TWIN = TwinBasis((), NOTHING_KNOWN, {})
 
 
 @procedure.query(
@@ -264,6 +289,10 @@ class Rehearse(Query[RehearsalView]):
     """`now` reads the signals."""
     assume: Annotated[dict[str, JsonValue], Field(max_length=MAX_ASSUMED)] = {}
     """Values by address or capture."""
+    launch: Annotated[StartLaunch | None, Internal()] = None
+    procedure_ids: Annotated[tuple[UUID, ...], Internal()] = ()
+    parts: SortedSet[AnsweredPart] | None = None
+    """Else the walk and, with `at`, conditions."""
     first_step: Annotated[int, Field(strict=True, ge=0)] = 0
     """Number of steps left out."""
     limit: Annotated[int, Field(strict=True, ge=0, le=1000)] = 200
@@ -271,37 +300,58 @@ class Rehearse(Query[RehearsalView]):
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:
-        if sum(one is not None for one in (self.target, self.procedure_id, self.queue_id)) != 1:
+        given = (self.target, self.procedure_id, self.queue_id, self.launch, self.procedure_ids or None)
+        if sum(one is not None for one in given) != 1:
             raise ValueError("give one of target, procedure_id and queue_id")
         return self
 
     def answer(self, call: Call) -> Reads[RehearsalView]:
         at = self.begins_at(call.now)
+        wanted = self.parts or ({WALK} if self.at is None else {WALK, CONDITIONS})
         loaded = yield from self.load(call)
-        expansions = [part.steps for part in loaded.parts]
-        every_step = [step for steps in expansions for step in steps.every_step]
-        signals = yield from load_written_signals(every_step)
-        slots = {name for step in every_step if (name := declared_capture(step)) is not None}
-        twin = yield from self.load_twin(call, signals, slots)
-        durations = yield from ask(ConductTimePort.step_durations, durations_wanted(loaded.parts))
-        deployment = yield from ask(DeploymentPort.deployment)
-        basis = RehearsalBasis(
-            parts=tuple(loaded.parts),
-            signals=twin.signals,
-            at=at,
-            durations=durations,
-            actions=deployment.action_signals,
-            executors=signals.executors,
-            assumed={name: value for name, value in self.assume.items() if name in slots and isinstance(value, int | float)},
-            unit_policy=deployment.unit_policy,
-        )
-        found = yield from ask(RehearsalPort.rehearse, basis)
+        steps = [step for part in loaded.parts for step in part.steps.every_step]
+        signals = yield from load_written_signals(steps)
         asset_ids = frozenset(loaded.asset_ids | signals.owner_ids)
+        durations = yield from ask(ConductTimePort.step_durations, durations_wanted(loaded.parts))
+        basis, twin = RehearsalBasis(parts=tuple(loaded.parts), signals=(), at=at, durations=durations), NO_TWIN
+        if WALK in wanted:
+            slots = {name for step in steps if (name := declared_capture(step)) is not None}
+            twin = yield from self.load_twin(call, signals, slots)
+            deployment = yield from ask(DeploymentPort.deployment)
+            basis = replace(
+                basis,
+                signals=twin.signals,
+                known=twin.known,
+                run=loaded.runs[0] if len(loaded.runs) == 1 else short_hash(loaded.runs),
+                actions=deployment.action_signals,
+                executors=signals.executors,
+                assumed={
+                    name: value for name, value in self.assume.items() if name in slots and isinstance(value, int | float)
+                },
+                unit_policy=deployment.unit_policy,
+            )
+            found = yield from ask(RehearsalPort.rehearse, basis)
+        else:
+            found = TimedRehearsal(NOT_WALKED, tuple(part_times(basis, {})), "")
+        conditions: tuple[Condition, ...] = ()
+        if CONDITIONS in wanted:
+            conditions = yield from self.load_conditions(call, loaded, at, found)
         holders = yield from conducted_assets(asset_ids)
         claims = tuple(
             RehearsedClaim(asset_id=id, procedure_id=holders[id].id if id in holders else None) for id in sorted(asset_ids)
         )
-        return self.view(loaded, basis, twin, found, claims)
+        view = self.view(loaded, basis, twin, found, claims, conditions)
+        return view if WALK in wanted else view.model_copy(update={"verdict": None, "fingerprint": None})
+
+    def load_conditions(
+        self, call: Call, loaded: Loaded, at: datetime, found: TimedRehearsal
+    ) -> Reads[tuple[Condition, ...]]:
+        """Return what the starts ask for; who added an item of a queue needs permissions, and not the caller."""
+        ends = [one.ends_at for one in found.times[-1:]]
+        commands = () if self.queue_id is not None else tuple(loaded.commands)
+        own = tuple(id for id in (self.procedure_id, self.queue_id) if id is not None)
+        starts = [replace(start, at=max(at, start.at)) for start in loaded.starts]
+        return (yield from load_conditions(call, starts, commands, next(iter(ends), None), own))
 
     def begins_at(self, now: datetime) -> datetime:
         """Return when it would begin; refuse a time in the past, and one too far ahead."""
@@ -318,14 +368,16 @@ class Rehearse(Query[RehearsalView]):
     def load(self, call: Call) -> Reads[Loaded]:
         """Load the procedures that are to be rehearsed, and ask the gates of their start."""
         loaded = Loaded()
-        if self.target is not None:
-            yield from load_sources([self.target])
-            check_form(self.target, call.now, InvalidRehearsalError)
-            yield from load_target(loaded, with_filled_names(self.target, self.at or call.now, 1), call)
-        elif self.procedure_id is not None:
-            yield from load_procedure(loaded, (yield from require(Procedure, self.procedure_id)), call)
+        target = self.target if self.launch is None else (yield from self.launch.find_target(call))
+        if target is not None:
+            yield from load_sources([target])
+            check_form(target, call.now, InvalidRehearsalError)
+            yield from load_target(loaded, with_filled_names(target, self.at or call.now, 1), call)
+        elif self.queue_id is None:
+            alone = () if self.procedure_id is None else (self.procedure_id,)
+            for id in self.procedure_ids or alone:
+                yield from load_procedure(loaded, (yield from require(Procedure, id)), call)
         else:
-            assert self.queue_id is not None, "one of them is given"
             queue = yield from require(Queue, self.queue_id)
             for group, item in enumerate(queue.ahead[: self.items]):
                 target = with_filled_names(item.aim, call.now, item.number)
@@ -334,22 +386,14 @@ class Rehearse(Query[RehearsalView]):
 
     def load_twin(self, call: Call, signals: WrittenSignals, slots: set[str]) -> Reads[TwinBasis]:
         """Load what is known of the signals that the steps touch; refuse to assume what they do not touch."""
-        touched = (*signals.touched.written, *signals.touched.read)
-        addresses = tuple(dict.fromkeys(one for one in touched if not one.startswith(NOT_ADDRESSES)))
-        owners = (yield from owners_of(addresses)) if addresses else {}
-        last = (yield from ask(RehearsalPort.last_values, addresses)) if addresses else {}
+        basis = yield from load_signal_basis(signals.touched)
+        addresses = tuple(basis.owners)
         samples: Mapping[str, SignalSample] = {}
         if self.start_from is StartingValues.NOW and addresses:
             samples = yield from read_now(call, addresses)
-        found = []
-        for address in addresses:
-            sample = samples.get(address, SignalSample())
-            known = known_signal(address, last.get(address), sample)
-            limits = {"owners": tightest_limits(address, owners[address]), "control_system": sample.control_limits}
-            found.append(replace(known, limits=limits))
-        owner_ids = {address: tuple(owner.id for owner in owners[address]) for address in addresses}
+        found = known_signals(basis, samples)
         errors = {address: sample.error for address, sample in samples.items() if sample.error is not None}
-        return TwinBasis(tuple(self.with_assumed(found, slots)), owner_ids, errors)
+        return TwinBasis(tuple(self.with_assumed(found, slots)), basis, errors)
 
     def with_assumed(self, signals: Sequence[TwinSignal], slots: set[str]) -> Iterable[TwinSignal]:
         """Yield the signals with what the caller assumes of them; refuse what is not touched, or of the wrong kind."""
@@ -377,6 +421,7 @@ class Rehearse(Query[RehearsalView]):
         twin: TwinBasis,
         found: TimedRehearsal,
         claims: tuple[RehearsedClaim, ...],
+        conditions: tuple[Condition, ...],
     ) -> RehearsalView:
         """Return the answer."""
         rehearsed, units = found.rehearsed, {value_field(one.address): one.unit for one in basis.signals}
@@ -387,8 +432,9 @@ class Rehearse(Query[RehearsalView]):
         times = [one.estimate for one in found.times]
         return RehearsalView(
             verdict=verdict,
-            message=message_of(rehearsed, basis, closed, unknown, found),
+            message=message_of(rehearsed, basis, closed, unknown, found, conditions),
             gates=tuple(loaded.report.verdicts),
+            conditions=conditions,
             phases=tuple(
                 RehearsedPhase(
                     name=part.name,
@@ -405,7 +451,12 @@ class Rehearse(Query[RehearsalView]):
             cut=rehearsed.cut,
             limits=tuple(limit_view(one) for one in rehearsed.near_limits.values()),
             travel=tuple(
-                RehearsedTravel(address=address, unit=units.get(value_field(address)), **one._asdict())
+                RehearsedTravel(
+                    address=address,
+                    unit=units.get(value_field(address)),
+                    course=tuple(thin(rehearsed.courses[address], MOST_PLACES, lambda place: place[1])),
+                    **one._asdict(),
+                )
                 for address, one in rehearsed.travel.items()
             ),
             files=tuple(rehearsed.files),
@@ -415,6 +466,19 @@ class Rehearse(Query[RehearsalView]):
             basis=sum_estimates(times, None).basis if times else EstimateBasis.NONE,
             fingerprint=found.fingerprint,
         )
+
+
+def rehearsal_of(command: Command, target_id: UUID | None) -> Rehearse | None:
+    """Return the rehearsal of the conduct that a command would open; None where it opens none."""
+    match command:
+        case StartLaunch():
+            return Rehearse(launch=command, limit=0)
+        case ConductRun():
+            return Rehearse(procedure_ids=tuple(one.procedure_id for one in command.listed_phases()), limit=0)
+        case Conduct():
+            return Rehearse(procedure_id=target_id, limit=0)
+        case _:
+            return None
 
 
 def refuse_wrong_kind(name: str, words: str, fits: bool) -> None:
@@ -429,33 +493,36 @@ def load_target(
 ) -> Reads[None]:
     """Add the procedures that a target would register, each as its steps would be pinned."""
     if isinstance(target, ConductPlan):
-        asset_ids, expansions = yield from ask_plan(loaded.report, target, call)
-        words = {**template_words(None, target.subject_id, call.now), "run": "{run}"}
-        plan_id: UUID | None = target.plan_id
+        asked = yield from ask_plan(loaded.report, target, call)
+        loaded.commands.update(dict.fromkeys(("StartRun", "RegisterProcedureFromRecipe", "ConductRun", *RUN_ISSUED)))
     else:
-        asset_ids, expansions = yield from ask_recipe(loaded.report, target, call)
-        words, plan_id = template_words(None, None, call.now), None
+        asked = yield from ask_recipe(loaded.report, target, call)
+        loaded.commands["RegisterProcedureFromRecipe"] = None
+    facts, asset_ids = asked.facts, asked.asset_ids
     loaded.asset_ids.update(asset_ids)
-    for what, expansion in expansions:
-        if expansion is None:
-            continue
-        pinning = pin_expansion(expansion, plan_id, words)
-        steps = yield from loaded.report.ask_reads("steps_pinned", PHASE, pinning, (what.recipe_id,))
-        if steps is None:
-            continue
-        command: Any = what.conduct_command()
-        walk, space = arranged_walk(command, steps), getattr(command, "space", None)
-        point = None if space is None else getattr(command, "first_point", None) or space.first_point
-        how = {"command_name": command.operation.command_name, "space": space, "point": point}
-        part = RehearsalPart(what.name, steps, walk, first_position(walk), **how, group=group, begins_at=not_before)
-        loaded.parts.append(part)
+    for one in recipes_of(target):
+        loaded.commands.update(dict.fromkeys(needed_grants(one.conduct_command().operation.command_name)))
+    if isinstance(facts, RunStart):
+        with suppress(Refusal):  # One whose parameters are refused is not started.
+            loaded.runs.append(run_fingerprint(facts))
+    if facts is not None:
+        type, id = ("Recipe", target.recipe_id) if isinstance(target, ConductRecipe) else ("Plan", target.plan_id)
+        work = ConditionSubject(type=type, id=id, name=target.name)
+        loaded.starts.append(ForeseenStart(facts, work, not_before or call.now, asset_ids))
+    loaded.parts.extend((yield from load_parts(loaded.report, target, asked, call, group, not_before)))
 
 
 def load_procedure(loaded: Loaded, procedure: Procedure, call: Call) -> Reads[None]:
     """Add a procedure as it is; from Held, what is left of it."""
     by_hand, conducts = asked_commands(procedure)
-    _, steps, _, _ = yield from ask_gates(loaded.report, procedure, call, by_hand, conducts, load_no_units)
+    asked = yield from ask_gates(loaded.report, procedure, call, by_hand, conducts, load_no_units)
+    steps = asked.steps
     loaded.asset_ids.update(procedure.target_asset_ids)
+    if asked.facts is not None:
+        work = ConditionSubject(type="Procedure", id=procedure.id, name=procedure.name)
+        loaded.starts.append(ForeseenStart(asked.facts, work, call.now, asked.facts.asset_ids))
+        names = (REGISTRY.operations[name].command_name for name in (by_hand.operation.name, *conducts)[-1:])
+        loaded.commands.update(dict.fromkeys(grant for name in names for grant in needed_grants(name)))
     pins = (yield from events_of(procedure.id, ProcedureStepsResolved)) if procedure.conduct_mode is not None else ()
     if pins:
         steps = Expansion(steps=pins[-1].resolved_steps, closing_steps=pins[-1].resolved_closing_steps)
@@ -466,6 +533,7 @@ def load_procedure(loaded: Loaded, procedure: Procedure, call: Call) -> Reads[No
     designs = (yield from events_of(procedure.id, ProcedureSteeringDeclared)) if mode is ConductMode.ADVISED else ()
     design = designs[-1] if designs else None
     kept = pins[-1].convergence if pins else None
+    run = yield from require_if_given(Run, None if pins else procedure.parent_run_id)
     walk = replace(
         walk_of(steps.steps, steps.closing_steps),
         mode=mode,
@@ -487,6 +555,7 @@ def load_procedure(loaded: Loaded, procedure: Procedure, call: Call) -> Reads[No
             None if design is None else design.space,
             None if design is None else design.first_point or design.space.first_point,
             captures,
+            words={} if pins else words_of(procedure, run),
         )
     )
 
@@ -518,15 +587,6 @@ def read_now(call: Call, addresses: Sequence[str]) -> Reads[Mapping[str, SignalS
     return found
 
 
-def known_signal(address: str, last: LastValue | None, sample: SignalSample) -> TwinSignal:
-    """Return what is known of a signal: what was read now, else what a conduct wrote or read last."""
-    if sample.error is None and sample.kind is not None and not isinstance(sample.value, Mapping):
-        return TwinSignal(address, TwinValue(sample.value, ValueSource.READ, sample.time), sample.unit)
-    if last is None:
-        return TwinSignal(address, unit=sample.unit, unit_known=sample.kind is not None)
-    return TwinSignal(address, TwinValue(last.value, ValueSource.LEDGER, last.at), last.unit, last.unit_known)
-
-
 def step_view(step: RehearsedStep) -> RehearsedStepView:
     """Return a step as it is shown."""
     facts = None if step.facts is None else dict(step.facts)
@@ -550,23 +610,29 @@ def signal_view(signal: TwinSignal, twin: TwinBasis) -> TwinSignalView:
         unit=signal.unit,
         limits=signal.limits.get("owners"),
         control_limits=signal.limits.get("control_system"),
-        owner_ids=twin.owner_ids.get(signal.address, ()),
+        owner_ids=tuple(owner.id for owner in twin.known.owners.get(signal.address, ())),
         error=twin.errors.get(signal.address),
     )
 
 
 def message_of(
-    rehearsed: Rehearsed, basis: RehearsalBasis, closed: Sequence[GateVerdict], unknown: int, found: TimedRehearsal
+    rehearsed: Rehearsed,
+    basis: RehearsalBasis,
+    closed: Sequence[GateVerdict],
+    unknown: int,
+    found: TimedRehearsal,
+    conditions: Sequence[Condition],
 ) -> str:
     """Return what would stop it, in a sentence or two."""
     said = [f"A start would be refused now: {closed[0].detail}"] if closed else []
+    said += [conditions_sentence(conditions, basis.at)] if conditions else []
     step = rehearsed.trouble
+    if rehearsed is NOT_WALKED:
+        return " ".join(said)
     if not basis.parts:
         said.append("No step can be rehearsed.")
     elif step is not None:
-        verb = "stops" if rehearsed.verdict is RehearsalVerdict.STOPS_AT else "may stop"
-        which = f"{'closing step' if step.closing else 'step'} {step.step_index}"
-        said.append(f"It {verb} at {which} of {basis.parts[step.part].name} ({step.label}): {step.detail}")
+        said.append(step.sentence(basis.parts[step.part].name))
     else:
         ends = found.times[-1].ends_at
         when = "" if ends is None else f", until about {ends:%Y-%m-%d %H:%M} UTC"
@@ -574,3 +640,16 @@ def message_of(
     if unknown:
         said.append(f"Nothing is known of the values of {unknown} of {len(basis.signals)} signals.")
     return " ".join(said)
+
+
+def conditions_sentence(conditions: Sequence[Condition], at: datetime) -> str:
+    """Return how many conditions are missing at a time and the first of them, in a sentence."""
+    needed = [one for one in conditions if one.required]
+    missing = [one for one in needed if one.holds_then is Holding.NO]
+    unknown = sum(one.holds_then is Holding.UNKNOWN for one in needed)
+    when, ahead = f"At {instant(at)}", f"{unknown} of {len(needed)} conditions are not known ahead"
+    if missing:
+        return (
+            f"{when}, {len(missing)} of {len(needed)} conditions do not hold, first {missing[0].condition}: {missing[0].why}"
+        )
+    return f"{when}, {ahead}, and the others hold." if unknown else f"{when}, all {len(needed)} conditions hold."

@@ -22,7 +22,7 @@ from baton.domain.start.procedure_start import RUN_ISSUED, ask_grants, needed_gr
 from baton.domain.start.run_start import GATES, REFUSALS, RunRequest, effective_parameters, load_start
 from baton.domain.step.output_names import OverwrittenOutputs, overwritten_outputs, template_words
 from baton.domain.step.signal_units import NO_UNITS, CountedSignal, SignalUnits, UnknownUnits, compare_units, units_in
-from baton.domain.views.conditions import Condition, load_conditions
+from baton.domain.views.conditions import Condition, ConditionSubject, ForeseenStart, load_conditions
 
 FARTHEST = timedelta(days=366)
 """The farthest time ahead that conditions are told for."""
@@ -76,7 +76,9 @@ class PreflightRun(RunRequest, Query):
         passed = {verdict.gate: verdict.passed for verdict in report.verdicts}
         conditions: tuple[Condition, ...] = ()
         if self.at is not None:
-            conditions = yield from load_conditions(start, self.at, ("StartRun", *CONDUCTING))
+            work = ConditionSubject(type="Plan", id=start.plan.id, name=start.plan.name)
+            foreseen = ForeseenStart(start, work, self.at, start.asset_ids)
+            conditions = yield from load_conditions(call, [foreseen], ("StartRun", *CONDUCTING))
         commands = tuple(map(report.command_verdict, wanted))
         return Preflight(
             passed=commands[0].passed,

@@ -271,7 +271,7 @@ class PostgresConductReader:
             rows = await (await connection.execute(DURATIONS, values)).fetchall()
         return {(kind, target): StepDuration(*figures) for kind, target, *figures in rows}
 
-    async def read_last_values(self, addresses: Sequence[str]) -> Mapping[str, LastValue]:
+    async def last_values(self, addresses: Sequence[str]) -> Mapping[str, LastValue]:
         async with self._store.connection() as connection:
             rows = await (await connection.execute(LAST_VALUES, {"addresses": list(addresses)})).fetchall()
         found = {address: last_value(kind, payload, at) for address, kind, payload, at in rows}

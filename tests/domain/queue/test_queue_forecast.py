@@ -7,6 +7,7 @@ from uuid import UUID
 
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.conduct.estimates import StepDuration
+from baton.domain.conduct.rehearsal import RehearsalBasis, RehearsalsBusyError
 from baton.domain.equipment.asset import EnterAssetMaintenance
 from baton.domain.queue.forecast import FORECAST, ItemForecast, judge_item
 from baton.domain.queue.queue import HoldQueue, RemoveQueueItem
@@ -20,6 +21,7 @@ from tests.support.domain.run_beamline import Beamline, beamline
 from tests.support.domain.schedules import darks, recipe, series
 from tests.support.domain.world import START, World
 from tests.support.tables import for_each
+from tests.support.workflows.step_json import check, setpoint
 
 BEGUN = START + timedelta(hours=2)
 SECONDS = StepDuration(count=3, median=10.0, p90=12.0)
@@ -203,3 +205,27 @@ def test_the_overview_of_a_beamline_has_its_queue_with_the_gate_that_keeps_the_n
 
 def queue_in_overview(line: Beamline) -> Any:
     return line.world.ask(GetBeamlineNow(), on=line.hutch.beamline).queue
+
+
+def test_an_item_says_where_it_may_stop_on_the_twin_that_those_before_it_leave() -> None:
+    line = beamline()
+    world, id = line.world, queue_at(line)
+    steps = {"sets": [setpoint("bl7:x", 1.0)], "checks": [check("bl7:x", 1.0)], "fails": [check("bl7:x", 2.0)]}
+    for title, listed in steps.items():
+        add_items(world, id, title, target=darks(recipe(world, listed)))
+    stops = [one.may_stop_at for one in forecast_of(world, id)]
+    assert stops[:2] == [None, None]
+    assert stops[2] is not None
+    assert "It stops at step 0 of Darks" in stops[2]
+
+
+def test_a_forecast_does_without_a_rehearsal_that_others_hold_off() -> None:
+    line = beamline()
+    id = queue_at(line)
+    add_items(line.world, id, "fails", target=darks(recipe(line.world, [setpoint("bl7:x", 1.0), check("bl7:x", 2.0)])))
+
+    def refuse(basis: RehearsalBasis) -> None:
+        raise RehearsalsBusyError("Others are under way.")
+
+    line.world.ports["rehearse"] = refuse
+    assert [one.may_stop_at for one in forecast_of(line.world, id)] == [None]

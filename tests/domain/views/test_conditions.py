@@ -212,6 +212,34 @@ def test_a_caution_warns_until_the_second_of_its_expiry() -> None:
     assert (found.required, found.opens_at, found.about.type) == (False, ends, "Caution")
 
 
+def test_a_form_on_its_way_says_the_steps_left_and_who_may_not_take_them() -> None:
+    line = beamline("clearance_present")
+    form = {"template_id": template(line.world, facility_code=LUMEN), "facility_code": LUMEN}
+    clearance_in_status(line.world, "UnderReview", bindings=[binding("Asset", line.hutch.beamline)], **form)
+    line.world.ports["deployment"].clearance_four_eyes = True
+    found = condition(line, "clearance_review", line.world.now + HOUR)
+    assert (found.holds_now, found.holds_then, found.required, found.about.type) == ("no", "unknown", False, "Clearance")
+    assert "left until it is in force" in found.why
+    you = {one.command: one.who.you for one in found.change}
+    assert (you["approve_clearance"], you["activate_clearance"]) == (False, True)
+    names = {one.condition for one in conditions_at(beamline(), line.world.now + HOUR)}
+    assert "clearance_review" not in names, "a form is in force"
+
+
+def test_the_items_of_a_queue_are_expected_to_end() -> None:
+    line = beamline()
+    world, id = line.world, open_queue(line.world, asset_id=line.hutch.beamline)
+    world.ports["step_durations"] = lambda keys: dict.fromkeys(keys, StepDuration(count=3, median=600.0, p90=700.0))
+    add_items(world, id, "darks", target=darks(recipe(world), target_asset_ids=[line.hutch.camera]))
+    ends = condition(line, "queue", world.now + HOUR).opens_at
+    assert ends is not None
+    assert ends > world.now
+    found = condition(line, "queue", ends)
+    assert (found.holds_then, found.rests_on, found.opens_at) == ("yes", "forecast", ends)
+    assert condition(line, "queue", ends - SECOND).holds_then == "unknown"
+    assert "darks wait in this queue, and they are expected to end" in found.why
+
+
 def test_a_queue_with_items_may_have_the_assets_then() -> None:
     line = beamline()
     id = open_queue(line.world, asset_id=line.hutch.beamline)

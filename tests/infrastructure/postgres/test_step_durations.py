@@ -67,7 +67,7 @@ async def test_the_last_value_of_a_signal_is_what_a_step_wrote_or_read_last(case
         {"seconds": 1.0, "kind": "check", "reading": {"value": 3.5}, "target": "bl7:m3"},
         {"seconds": 1.0, "value": 7.0, "result": "failed", "error_class": "ControlError", "message": "no"},
     )
-    found = await PostgresConductReader(store).read_last_values(["bl7:m1", "bl7:m2", "bl7:m3", "bl7:m4"])
+    found = await PostgresConductReader(store).last_values(["bl7:m1", "bl7:m2", "bl7:m3", "bl7:m4"])
     shown = {address: (one.value, one.unit, one.unit_known) for address, one in found.items()}
     assert shown == {"bl7:m1": (2.5, "mm", True), "bl7:m2": (9.0, None, False), "bl7:m3": (3.5, None, True)}
 

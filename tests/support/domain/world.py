@@ -12,6 +12,7 @@ import pytest
 import uuid_utils.compat
 
 from baton.domain.agent.agent import SpentAmounts
+from baton.domain.conduct.rehearsal import RehearsalBasis, TimedRehearsal, part_times, rehearse
 from baton.domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.logbooks import Entry
@@ -58,6 +59,12 @@ LENIENT = {
 START = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)
 
 
+def walk_in_place(basis: RehearsalBasis) -> TimedRehearsal:
+    """The rehearsal, walked at once."""
+    walked = rehearse(basis)
+    return TimedRehearsal(walked, tuple(part_times(basis, walked.action_seconds)), str(basis.fingerprint))
+
+
 def new_id() -> UUID:
     return uuid_utils.compat.uuid7()
 
@@ -81,6 +88,8 @@ class World:
         default_factory=lambda: {
             "actuation_kind": None,
             "completed_step_count": 0,
+            "last_values": {},
+            "rehearse": walk_in_place,
             "conduct_walk": None,
             "registered_walk": None,
             "step_durations": {},
