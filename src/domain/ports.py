@@ -26,6 +26,8 @@ from baton.domain.step.signal_units import UnitPort
 from baton.domain.trust.proposal import ProposalPort
 from baton.domain.views.event_log import EventPort
 from baton.domain.views.hold_everything import OrderPort
+from baton.domain.views.run_report import ReportPort
+from baton.domain.views.step_reliability import ReliabilityPort
 
 
 class Ports(Protocol):
@@ -54,6 +56,8 @@ class Ports(Protocol):
     @property
     def conduct_times(self) -> ConductTimePort: ...
     @property
+    def reliability(self) -> ReliabilityPort: ...
+    @property
     def rehearsals(self) -> RehearsalPort: ...
     @property
     def step_lists(self) -> StepListPort: ...
@@ -67,6 +71,8 @@ class Ports(Protocol):
     def lineage(self) -> LineagePort: ...
     @property
     def previews(self) -> PreviewPort: ...
+    @property
+    def reports(self) -> ReportPort: ...
     @property
     def agents(self) -> AgentPort: ...
     @property
