@@ -18,7 +18,11 @@ from baton.domain.kernel import Document, HistoryPage, State
 from baton.domain.registry import Operation
 from baton.domain.shared.listing import Page
 
-INERT = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")  # a picture must not run scripts
+INERT = (
+    b"content-security-policy",
+    b"default-src 'none'; style-src 'unsafe-inline'; img-src data:",
+)  # a document runs no script, and loads nothing
+DIGEST = b"x-baton-sha256"  # of a document that names its own digest
 NEXT_CURSOR = b"x-baton-next-cursor"  # of a document that is answered in pages
 LARGE_BODY = 32 * 1024  # bytes; what is larger keeps the process busy for milliseconds at a time
 
@@ -71,7 +75,8 @@ class OperationEndpoint:
 def query_response(answer: object) -> Response:
     """Return the response to a query."""
     if isinstance(answer, Document):
-        further = [] if answer.next_cursor is None else [(NEXT_CURSOR, answer.next_cursor.encode())]
+        told = ((NEXT_CURSOR, answer.next_cursor), (DIGEST, answer.digest))
+        further = [(name, value.encode()) for name, value in told if value is not None]
         return Response(200, answer.content, [INERT, *further], content_type=answer.media_type.encode())
     return Response(200, answer_json(answer))
 

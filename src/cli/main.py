@@ -23,6 +23,7 @@ from baton.cli.daily import (
     imports,
     overview,
     queue,
+    reports,
     sign_in,
     steering,
     witness,
@@ -56,7 +57,7 @@ app.add_typer(imports.app, name="import")
 app.add_typer(queue.app, name="queue", rich_help_panel=DAILY_WORK)
 app.add_typer(data.app, name="data", rich_help_panel=DAILY_WORK)
 app.add_typer(witness.app, name="witness", rich_help_panel=DAILY_WORK)
-for group in (overview, work, steering, approvals, events, files, documents, calls, sign_in, completion):
+for group in (overview, work, steering, approvals, events, files, documents, reports, calls, sign_in, completion):
     app.add_typer(group.app)
 app.add_typer(
     work.conduct,

@@ -99,10 +99,9 @@ def answer_of(request: HttpRequest, response: HttpResponse) -> Any:
         raise refusal_of(response.status, response.content)
     if request.headers.get("Prefer") and operation.kind == "command":
         return parse("DryRun", response.content)
-    if operation.media_types:
-        return AnsweredDocument(
-            response.headers.get("content-type", ""), response.content, response.headers.get(NEXT_CURSOR)
-        )
+    media_type = response.headers.get("content-type", "")
+    if operation.media_types or media_type.startswith("text/csv"):
+        return AnsweredDocument(media_type, response.content, response.headers.get(NEXT_CURSOR))
     if response.status == 202 and "would" in json.loads(response.content or b"{}"):
         raise ProposedError(operation, parse("Proposed", response.content))
     kind = operation.accepted if response.status == 202 and operation.accepted is not None else operation.returns

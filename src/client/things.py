@@ -244,7 +244,25 @@ class ProcedureThing(Thing):
 
 
 class RunThing(Thing):
-    """A run, whose conduct can be watched."""
+    """A run, whose conduct can be watched, and whose report is one page."""
+
+    def report(self, *, names: bool = True, zip: bool = False) -> Any:
+        """Return everything on record about it as one page, or as a zip with its tables; `names=False` leaves people out."""
+        return self.client.carry_out(self._report({"names": names, "format": "zip" if zip else "html"}))
+
+    def _report(self, asked: Mapping[str, object]) -> CallScript[Any]:
+        run_id = yield from self._resolve()
+        return (yield from self.client.session.call(OPERATIONS["get_run_report"], {"run_id": run_id, **asked}))
+
+    def compare(self, other: Reference | None = None, *, baseline: str = "last_completed") -> Any:
+        """Return what was different from another run or, where none is named, from the last of its plan that completed."""
+        return self.client.carry_out(self._compare(other, baseline))
+
+    def _compare(self, other: Reference | None, baseline: str) -> CallScript[Any]:
+        session, asked = self.client.session, {"run_id": (yield from self._resolve()), "baseline": baseline}
+        if other is not None:
+            asked["with_run_id"] = yield from session.id_of(self.aggregate.name, other)
+        return (yield from session.call(OPERATIONS["compare_runs"], asked))
 
     def points(self) -> Any:
         """Return what its phases measured at each place where they set their axes, a row for each."""
@@ -266,6 +284,19 @@ class RunThing(Thing):
 
     def _frames(self, *, whole: bool) -> Watching[Any]:
         return (yield from run_frames(self.client.session, (yield from self._resolve()), whole=whole))
+
+
+class AssetThing(Thing):
+    """An asset; the time of a beamline is that of its root."""
+
+    def beam_time(self, since: datetime | None = None, until: datetime | None = None, *, by: str = "cause") -> Any:
+        """Return where the time of a beamline went, of the last 24 hours where no range is given."""
+        return self.client.carry_out(self._beam_time({"since": since, "until": until, "by": by}))
+
+    def _beam_time(self, asked: Mapping[str, object]) -> CallScript[Any]:
+        given = {name: value for name, value in asked.items() if value is not None}
+        asset_id = yield from self._resolve()
+        return (yield from self.client.session.call(OPERATIONS["get_beam_time"], {"asset_id": asset_id, **given}))
 
 
 class QueueThing(Thing):
@@ -313,6 +344,7 @@ class ProposalThing(Thing):
 
 
 KINDS: dict[str, type[Thing]] = {
+    "Asset": AssetThing,
     "Plan": PlanThing,
     "Procedure": ProcedureThing,
     "Proposal": ProposalThing,

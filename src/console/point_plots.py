@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
@@ -60,7 +61,7 @@ async def load_plot(
     columns = [*found.axes, *found.values]
     return {
         "curve": curve,
-        "plot": None if curve is None else picture_of(found, curve, queries, next_point),
+        "plot": None if curve is None else picture_of(found, curve, queries.zone, next_point),
         "points": found,
         "names": names,
         "over": [*(axis.name for axis in found.axes), PASS if found.items and found.items[0].iteration_index else TIME],
@@ -130,7 +131,7 @@ def number_of(value: Scalar) -> float | None:
     return float(value) if isinstance(value, int | float) and is_plottable(value) else None
 
 
-def picture_of(found: ProcedurePoints, curve: Curve, queries: PageQueries, next_point: dict[str, Any] | None) -> Markup:
+def picture_of(found: ProcedurePoints, curve: Curve, zone: ZoneInfo, next_point: dict[str, Any] | None = None) -> Markup:
     """Return the picture of a curve: a map of a grid, sampled points of a search, else a line."""
     best = found.best.value if found.best is not None and curve.name == found.objective else None
     if curve.second is not None and found.shape is PlotShape.GRID:
@@ -149,7 +150,7 @@ def picture_of(found: ProcedurePoints, curve: Curve, queries: PageQueries, next_
         [Series(curve.name, ordered, curve.unit)],
         label=curve.label,
         band=band,
-        zone=queries.zone if curve.x == TIME else None,
+        zone=zone if curve.x == TIME else None,
         x_label="" if curve.x == TIME else curve.x,
         dots=len(points) <= 200,
         counted=curve.x == PASS,
@@ -163,6 +164,23 @@ def next_place(found: ProcedurePoints, point: dict[str, Any] | None) -> tuple[fl
     places = [number_of(value) for value in (point or {}).values()]
     numbers = [one for one in places if one is not None]
     return (numbers[0], numbers[1]) if len(numbers) == 2 and len(found.axes) == 2 else None
+
+
+def csv_heading(plan: ProcedurePoints) -> str:
+    """Return the heading of a table of points: every column with its unit."""
+    named = [one.name if one.unit is None else f"{one.name} ({one.unit})" for one in (*plan.axes, *plan.values)]
+    return csv_line(["at", "pass", "step", *named, "quality"])
+
+
+def csv_points(page: ProcedurePoints, plan: ProcedurePoints) -> str:
+    """Return the points of a page as lines, in the columns of the plan."""
+    columns = [(one.name, one.unit) for one in page.values]
+    lines = []
+    for one in page.items:
+        said = dict(zip(columns, one.values, strict=True))
+        values = [said.get((column.name, column.unit)) for column in plan.values]
+        lines.append(csv_line([one.at, one.iteration_index, one.step_index, *one.axes, *values, one.quality]))
+    return "".join(lines)
 
 
 def csv_line(cells: Sequence[Scalar | datetime]) -> str:

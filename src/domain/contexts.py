@@ -34,6 +34,8 @@ CONTEXTS = {
     "run": (
         *("run.run", "run.run_views", "start.run_start", "views.run_preflight", "conduct.run_conduct", "run.logbooks"),
         *("start.run_witness", "run.witnessing", "views.beamline_now", "views.waiting", "views.hold_everything"),
+        "views.run_report",
+        "views.run_comparison",
     ),
     "operation": (
         *("procedure.procedure", "conduct.procedure_views", "start.registration", "start.procedure_start"),
@@ -42,7 +44,15 @@ CONTEXTS = {
         "conduct.point_list",
         *("step.plan_steps",),
         *("conduct.control_signals", "conduct.work_items", "launch.launch", "target.start_launch", "schedule.schedule"),
-        *("schedule.views", "queue.queue", "queue.item_records", "queue.views", "views.conduct_rehearsal"),
+        *(
+            "schedule.views",
+            "queue.queue",
+            "queue.item_records",
+            "queue.views",
+            "views.conduct_rehearsal",
+            "views.beam_time",
+            "views.step_reliability",
+        ),
     ),
     "campaign": ("campaign.campaign",),
     "calibration": ("calibration.calibration", "federation.publication", "views.at_risk_results"),

@@ -311,6 +311,7 @@ class Document:
     media_type: str
     content: bytes
     next_cursor: str | None = None  # Where the next page begins, of one that is answered in pages.
+    digest: str | None = None  # The SHA-256 that the file itself names.
 
 
 Answer = TypeVar("Answer", default=Any)

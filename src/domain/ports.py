@@ -27,6 +27,8 @@ from baton.domain.step.signal_units import UnitPort
 from baton.domain.trust.proposal import ProposalPort
 from baton.domain.views.event_log import EventPort
 from baton.domain.views.hold_everything import OrderPort
+from baton.domain.views.run_report import ReportPort
+from baton.domain.views.step_reliability import ReliabilityPort
 
 
 class Ports(Protocol):
@@ -55,6 +57,8 @@ class Ports(Protocol):
     @property
     def conduct_times(self) -> ConductTimePort: ...
     @property
+    def reliability(self) -> ReliabilityPort: ...
+    @property
     def rehearsals(self) -> RehearsalPort: ...
     @property
     def step_lists(self) -> StepListPort: ...
@@ -70,6 +74,8 @@ class Ports(Protocol):
     def crates(self) -> CratePort: ...
     @property
     def previews(self) -> PreviewPort: ...
+    @property
+    def reports(self) -> ReportPort: ...
     @property
     def agents(self) -> AgentPort: ...
     @property

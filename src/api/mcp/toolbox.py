@@ -11,7 +11,15 @@ from typing import Annotated, Any
 import mcp_types
 import orjson
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, ContentBlock, EmbeddedResource, ImageContent, TextContent, TextResourceContents
+from mcp_types import (
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    TextContent,
+    TextResourceContents,
+)
 from pydantic import BaseModel, Field
 
 from baton.api.argument_help import with_help
@@ -34,7 +42,8 @@ from baton.domain.shared.refusals import NotFound
 
 LARGEST_PAGE = 64 * 1024  # bytes of a page of a list; a longer one is asked for again with fewer items
 SUGGESTIONS = 3
-IMAGES = ("image/png",)  # the pictures that models look at; any other document is text
+IMAGES = ("image/png",)  # the pictures that models look at
+BINARY = ("application/zip",)  # documents that are no text
 
 
 class UnknownOperationError(NotFound):
@@ -244,6 +253,11 @@ def document_content(document: Document, caller: Caller) -> ContentBlock:
     if document.media_type in IMAGES:
         return ImageContent(type="image", data=b64encode(document.content).decode(), mime_type=document.media_type)
     address = f"baton:document/{caller.correlation_id}"
+    if document.media_type in BINARY:
+        blob = b64encode(document.content).decode()
+        return EmbeddedResource(
+            type="resource", resource=BlobResourceContents(uri=address, mime_type=document.media_type, blob=blob)
+        )
     text = TextResourceContents(uri=address, mime_type=document.media_type, text=document.content.decode())
     return EmbeddedResource(type="resource", resource=text)
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from baton.application.agents.agent_client import AgentClient
 from baton.application.agents.agent_schedules import AgentSchedules, agent_schedules
@@ -78,6 +79,7 @@ from baton.infrastructure.temporal.late_engine import LateEngine
 from baton.infrastructure.wall_clock import clock, new_id
 
 if TYPE_CHECKING:
+    from baton.console.run_reports import RunReports
     from baton.infrastructure.telemetry.tracing import Tracing
     from baton.infrastructure.temporal.calendars import TemporalCalendars
 
@@ -230,7 +232,7 @@ class Runtime:
         self.commands: Commands = Commands(store, self.authorizer, clock, new_id, self, stale)
         self.queries: Queries = Queries(store, self.authorizer, clock, new_id, self)
         self.feed = Feed(store, self.authorizer, self)
-        self.conduct_reader = self.files = self.plan_steps = PostgresConductReader(store)
+        self.conduct_reader = self.files = self.plan_steps = self.reliability = PostgresConductReader(store)
         self.stalls = PostgresConductProgress(store)
         self.people, self.spending = PostgresPeople(store), PostgresSpending(store)
         self.client = AgentClient(self.commands)
@@ -282,6 +284,13 @@ class Runtime:
         directory, target = settings.logbook_mirror_directory, settings.logbook_mirror_target
         mirror = None if directory is None else FileMirror(directory)
         return ModelAgents(self.client, consultation, mirror, target, self.facility_code)
+
+    @cached_property
+    def reports(self) -> "RunReports":
+        """The writer of reports, whose templates only a process that answers needs."""
+        from baton.console.run_reports import RunReports
+
+        return RunReports(self.previews, ZoneInfo(self.settings.facility_time_zone))
 
     @cached_property
     def launches(self) -> Launches:

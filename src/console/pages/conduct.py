@@ -11,7 +11,7 @@ from baton.console.conduct_verbs import conduct_verbs, unresolved_step, waits_in
 from baton.console.exports import document_response
 from baton.console.page import SECOND, Context, handles, page
 from baton.console.page_queries import PageQueries, Shown
-from baton.console.point_plots import MOST_MARKS, csv_line, load_plot
+from baton.console.point_plots import MOST_MARKS, csv_heading, csv_points, load_plot
 from baton.console.rehearsals import NOT_REHEARSED, load_rehearsal
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
@@ -226,20 +226,8 @@ async def point_lines(plan: ProcedurePoints, id: UUID, queries: PageQueries) -> 
     after: int | None = 0
     while after is not None:
         page = await queries.ask(ListProcedurePoints, id, after=after, limit=1000)
-        columns = [(one.name, one.unit) for one in page.values]
-        lines = []
-        for one in page.items:
-            said = dict(zip(columns, one.values, strict=True))
-            values = [said.get((column.name, column.unit)) for column in plan.values]
-            lines.append(csv_line([one.at, one.iteration_index, one.step_index, *one.axes, *values, one.quality]))
-        yield "".join(lines).encode()
+        yield csv_points(page, plan).encode()
         after = page.next_after
-
-
-def csv_heading(plan: ProcedurePoints) -> str:
-    """Return the heading of the table: every column with its unit."""
-    named = [one.name if one.unit is None else f"{one.name} ({one.unit})" for one in (*plan.axes, *plan.values)]
-    return csv_line(["at", "pass", "step", *named, "quality"])
 
 
 @conduct.region("outcome", asks=[GetProcedure, GetProcedureConduct], watches=("Procedure",))

@@ -43,11 +43,14 @@ from baton.domain.run.run_views import GetRun
 from baton.domain.run.witness import WitnessChange, WitnessedEnd
 from baton.domain.shared.units import UnitError, convert
 from baton.domain.step.results import CONDUCT_LOST
+from baton.domain.views.run_comparison import CompareRuns
+from baton.domain.views.run_report import GetRunReport, ReportFormat
 
 SHOWN_CHANNELS = 8
 PLOTTED_READINGS, MOST_READINGS = 640, 500  # of all channels together, and of one
 SHOWN_DATASETS, SHOWN_ENTRIES, SHOWN_DECISIONS = 8, 10, 6
 HISTORY_PAGE, HISTORY_PAGES = 100, 5
+REPORT_POLICY = b"default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 UNIT = "unit."  # before the name of a channel: the unit to show it in
 FIRST_VERBS = {
     RUNNING: ("conduct_run", "adjust_run", "hold_run", "complete_run"),
@@ -102,6 +105,8 @@ async def load_head(queries: PageQueries) -> Context:
         "again_href": f"/console/start/plans/{view['plan_id']}?from={id}",
         "href": href,
         "may_take_documents": queries.may(ListRunDocuments),
+        "may_take_report": queries.may(GetRunReport),
+        "may_compare": queries.may(CompareRuns),
     }
 
 
@@ -144,6 +149,8 @@ def pauses_in(told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 serve_export("/runs/{run_id}/documents.jsonl", "run_id", ListRunDocuments)
+serve_export("/runs/{run_id}/report.html", "run_id", GetRunReport, REPORT_POLICY)
+serve_export("/runs/{run_id}/report.zip", "run_id", GetRunReport, format=ReportFormat.ZIP)
 
 
 def first_verbs(view: Shown, conducted: Shown, buttons: Sequence[VerbButton]) -> list[VerbButton]:

@@ -54,4 +54,5 @@ class LineagePort(Protocol):
     async def events_of_streams(
         self, ids: Sequence[UUID], events: Sequence[type[Event]], keys: Sequence[str]
     ) -> Sequence[Event]:
-        """Return the events of these types on many streams that have something under one of these keys, oldest first."""
+        """Return the events of these types on many streams that have something under one of these keys, oldest first; all
+        of them where no key is given."""

@@ -51,17 +51,20 @@ class GetDatasetPreview(Query[Document]):
     """
 
     def answer(self, dataset: Dataset, call: Call) -> Reads[AskPort]:
-        copies = yield from copies_of(dataset.id)
-        files = {dataset.uri: RegisteredFile(dataset.uri, dataset.byte_size, dataset.created_at)}
-        for copy in copies:
-            known_at = max(copy.registered_at, copy.verified_at or copy.registered_at)
-            files[copy.uri] = RegisteredFile(copy.uri, copy.byte_size, known_at)
-        stale = {copy.uri for copy in copies if copy.status is STALE} - {
-            one.uri for one in copies if one.status is not STALE
-        }
-        local = [file for uri, file in files.items() if uri.lower().startswith("file:")]
-        shown = tuple(file for file in local if file.uri not in stale)
-        if local and not shown:
-            detail = "Every copy that could be shown is Stale: its bytes are not those that were registered; see why on it."
-            raise DatasetPreviewUnavailableError(detail, reason=PreviewUnavailableReason.CHANGED)
-        return AskPort(PreviewPort.preview, (shown[:MAX_TRIED],))
+        return AskPort(PreviewPort.preview, ((yield from registered_files(dataset)),))
+
+
+def registered_files(dataset: Dataset) -> Reads[tuple[RegisteredFile, ...]]:
+    """Return the files of a dataset that a picture may be taken of; refuse where all of them have changed."""
+    copies = yield from copies_of(dataset.id)
+    files = {dataset.uri: RegisteredFile(dataset.uri, dataset.byte_size, dataset.created_at)}
+    for copy in copies:
+        known_at = max(copy.registered_at, copy.verified_at or copy.registered_at)
+        files[copy.uri] = RegisteredFile(copy.uri, copy.byte_size, known_at)
+    stale = {copy.uri for copy in copies if copy.status is STALE} - {one.uri for one in copies if one.status is not STALE}
+    local = [file for uri, file in files.items() if uri.lower().startswith("file:")]
+    shown = tuple(file for file in local if file.uri not in stale)
+    if local and not shown:
+        detail = "Every copy that could be shown is Stale: its bytes are not those that were registered; see why on it."
+        raise DatasetPreviewUnavailableError(detail, reason=PreviewUnavailableReason.CHANGED)
+    return shown[:MAX_TRIED]

@@ -20,6 +20,7 @@ from baton.domain.procedure import procedure
 from baton.domain.procedure.activity_logbook import Activity
 from baton.domain.step.plan_steps import SubmittedPlan
 from baton.domain.step.results import ActuationKind
+from baton.domain.views.step_reliability import TriedStep
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.store import PostgresStore
 
@@ -128,6 +129,31 @@ unnest(ARRAY['setpoint', 'check', 'capture']) AS kinds (kind), LATERAL (
         AND mark = 'outcome' AND payload ->> 'result' = 'ok' AND payload ? 'seconds'
     ORDER BY recorded_at DESC LIMIT 1
 ) AS taken ORDER BY address, recorded_at DESC"""
+TRIED = f"""
+WITH tries AS (
+    SELECT step_kind, coalesce(payload ->> 'target', '') AS target, payload ->> 'result' = 'failed' AS failed,
+        coalesce(payload ->> 'error_class', 'Unknown') AS code, (payload ->> 'seconds')::float8 AS seconds, attempt,
+        coalesce((payload ->> 'deviates')::boolean, false) AS deviates, recorded_at
+    FROM {Activity.relation} WHERE mark = 'outcome' AND recorded_at >= %(begins)s AND recorded_at < %(ends)s
+    AND (%(kind)s::text IS NULL OR step_kind = %(kind)s)
+    AND (%(target)s::text IS NULL OR payload ->> 'target' = %(target)s)
+    AND (%(assets)s::uuid[] IS NULL OR procedure_id IN (
+        SELECT procedure_id FROM proj_operation_procedure_summary WHERE target_asset_ids && %(assets)s::uuid[]
+    ))
+), middles AS (
+    SELECT step_kind, target, percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) AS middle
+    FROM tries GROUP BY step_kind, target
+), halved AS (
+    SELECT *, ntile(2) OVER (PARTITION BY step_kind, target ORDER BY recorded_at) AS half
+    FROM tries JOIN middles USING (step_kind, target)
+)
+SELECT step_kind, target, count(*), coalesce(array_agg(code) FILTER (WHERE failed), '{{}}'),
+    count(*) FILTER (WHERE attempt > 1), count(*) FILTER (WHERE deviates),
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds), percentile_cont(0.9) WITHIN GROUP (ORDER BY seconds),
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE half = 1),
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE half = 2),
+    coalesce(sum(CASE WHEN failed THEN seconds ELSE greatest(seconds - middle, 0) END), 0)
+FROM halved GROUP BY step_kind, target"""
 OF_LIST = f"""FROM {Activity.relation} entries WHERE entries.conduct_id = walked.conduct_id
 AND iteration_index = %(iteration)s AND closing = %(closing)s"""
 PART = f"""
@@ -270,6 +296,15 @@ class PostgresConductReader:
             values = {"kinds": kinds, "targets": targets, "count": COUNTED_OUTCOMES}
             rows = await (await connection.execute(DURATIONS, values)).fetchall()
         return {(kind, target): StepDuration(*figures) for kind, target, *figures in rows}
+
+    async def tried_steps(
+        self, begins: datetime, ends: datetime, asset_ids: Sequence[UUID] | None, kind: str | None, target: str | None
+    ) -> Sequence[TriedStep]:
+        assets = None if asset_ids is None else list(asset_ids)
+        values = {"begins": begins, "ends": ends, "assets": assets, "kind": kind, "target": target}
+        async with self._store.connection() as connection:
+            rows = await (await connection.execute(TRIED, values)).fetchall()
+        return [TriedStep(*row) for row in rows]
 
     async def last_values(self, addresses: Sequence[str]) -> Mapping[str, LastValue]:
         async with self._store.connection() as connection:

@@ -94,9 +94,9 @@ class PostgresLineage:
     async def events_of_streams(
         self, ids: Sequence[UUID], events: Sequence[type[Event]], keys: Sequence[str]
     ) -> Sequence[Event]:
-        """Return the events of these types that have something under one of these keys."""
+        """Return the events of these types that have something under one of these keys, or all where none is given."""
         aggregate = events[0].aggregate
-        having = " OR ".join(f"payload ->> '{key}' <> '[]'" for key in keys)
+        having = " OR ".join(f"payload ->> '{key}' <> '[]'" for key in keys) or "true"
         stream = "stream_type = %s AND stream_id = ANY(%s::uuid[]) AND event_type = ANY(%s)"
         statement = f"SELECT {EVENT_COLUMNS} FROM events WHERE {stream} AND ({having}) ORDER BY position"
         values = (aggregate.name, array_text(ids), [event.__name__ for event in events])
