@@ -392,7 +392,7 @@ def review_rows(start: ForeseenStart) -> Reads[list[Row]]:
                 then=Holding.UNKNOWN,
                 why=f"It is {form.status.value}; left until it is in force: {words}.",
                 commands=tuple(left),
-                barred=(yield from barred_reviewers(form)),
+                barred=(yield from barred_reviewers(form)) or frozenset(),
             )
         )
     return rows
