@@ -25,6 +25,7 @@ from baton.domain.recipe.conduct_options import OnUnknownOutcome, WatchedGates
 from baton.domain.recipe.method import PortRequirement
 from baton.domain.recipe.offered_plans import PLAN_PREFIX
 from baton.domain.recipe.patterns import Pattern
+from baton.domain.recipe.plots import RecipePlot
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.safety.hazards import RiskBand
 from baton.domain.schedule.calendar import Calendar
@@ -309,6 +310,7 @@ class RecipeEntry(FileEntry):
     closing_steps: tuple[StepEntry, ...] | None = None
     watch: WatchedGates | None = None
     on_unknown_outcome: OnUnknownOutcome | None = None
+    plot: Annotated[RecipePlot | None, note("What is drawn of its points while it is conducted.")] = None
     version: Version = None
 
 

@@ -1,13 +1,17 @@
 """How watched work is shown while it continues: a bar in a terminal or notebook, or lines."""
 
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task
 from rich.text import Text
 
+from baton.client.svg_plot import figure_of
 from baton.client.terminal_plot import curve_lines, row_line
 from baton.client.watched_work import WatchedWork, duration
 from baton.client.wording import terminal_text
@@ -17,15 +21,43 @@ Update = Callable[[bool], None]  # takes whether the frame says more than that t
 
 
 def show_work(
-    work: WatchedWork, console: Console | None, *, lines: bool, plot: str | None = None, table: bool = False
+    work: WatchedWork, console: Console | None, *, lines: bool, plot: str | bool = False, table: bool = False
 ) -> AbstractContextManager[Update]:
     """Show work on a console: a bar where it moves, with the curve of its points where one is wanted, otherwise lines where
-    they are wanted, or nothing. Points are lines where a table is wanted, and a curve that cannot move is one."""
+    they are wanted, or nothing. Points are lines where a table is wanted, and a curve that cannot move is one. A notebook
+    has one figure for the curve."""
     console = console or Console(stderr=True, soft_wrap=True, emoji=False)
     moves = console.is_interactive or console.is_jupyter
+    curve = plot if isinstance(plot, str) else "" if plot else None
     still = print_lines(work, console) if lines else show_nothing()
-    shown = show_bar(work, console, plot) if moves else still
-    return print_points(shown, work, console) if table or (plot is not None and not moves) else shown
+    shown = show_bar(work, console, None if console.is_jupyter else curve) if moves else still
+    if curve is not None and console.is_jupyter:
+        shown = show_figure(shown, work, curve)
+    return print_points(shown, work, console) if table or (curve is not None and not moves) else shown
+
+
+@contextmanager
+def show_figure(shown: AbstractContextManager[Update], work: WatchedWork, wanted: str) -> Iterator[Update]:
+    """Yield what updates a display, and one figure of the points in a notebook, a few times a second and at the end."""
+    notebook: Any = import_module("IPython.display")
+    figure = notebook.display(notebook.HTML(figure_of([], wanted)), display_id=True)
+    drawn_at = -math.inf
+
+    def draw() -> None:
+        figure.update(notebook.HTML(figure_of([*work.points.values()], wanted)))
+
+    def tell(is_notable: bool) -> None:
+        nonlocal drawn_at
+        update(is_notable)
+        if time.monotonic() - drawn_at >= 1 / REDRAWS:
+            draw()
+            drawn_at = time.monotonic()
+
+    with shown as update:
+        try:
+            yield tell
+        finally:
+            draw()
 
 
 @contextmanager
@@ -36,7 +68,7 @@ def print_points(shown: AbstractContextManager[Update], work: WatchedWork, conso
     def tell(is_notable: bool) -> None:
         update(is_notable)
         for ordinal, point in work.points.items():
-            if printed.get(ordinal) != (line := row_line(point)):
+            if not point.is_open and printed.get(ordinal) != (line := row_line(point)):
                 printed[ordinal] = line
                 console.print(terminal_text(line), highlight=False, markup=False)
 

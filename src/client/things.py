@@ -227,12 +227,12 @@ class ProcedureThing(Thing):
         return (yield from every_point(self.client.session, [(yield from self._resolve())]))
 
     def watch(
-        self, *, console: "Console | None" = None, lines: bool = False, plot: str | None = None, table: bool = False
+        self, *, console: "Console | None" = None, lines: bool = False, plot: str | bool = False, table: bool = False
     ) -> Any:
         """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook. `plot` adds
-        the curve of its points, of `x:y` or what suits them, and `table` a line for each."""
+        the curve of its points, of "x:y" or, where it is True, what suits them, and `table` a line for each."""
         display = {"console": console, "lines": lines, "plot": plot, "table": table}
-        return self.client.watch(self._frames(whole=table or plot is not None), WatchedConduct(), display)
+        return self.client.watch(self._frames(whole=table or plot is not False), WatchedConduct(), display)
 
     def _frames(self, *, whole: bool) -> Watching[Any]:
         session, procedure_id = self.client.session, (yield from self._resolve())
@@ -275,12 +275,12 @@ class RunThing(Thing):
         return (yield from every_point(self.client.session, begun))
 
     def watch(
-        self, *, console: "Console | None" = None, lines: bool = False, plot: str | None = None, table: bool = False
+        self, *, console: "Console | None" = None, lines: bool = False, plot: str | bool = False, table: bool = False
     ) -> Any:
         """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook. `plot` adds
-        the curve of its points, of `x:y` or what suits them, and `table` a line for each."""
+        the curve of its points, of "x:y" or, where it is True, what suits them, and `table` a line for each."""
         display = {"console": console, "lines": lines, "plot": plot, "table": table}
-        return self.client.watch(self._frames(whole=table or plot is not None), WatchedRunConduct(), display)
+        return self.client.watch(self._frames(whole=table or plot is not False), WatchedRunConduct(), display)
 
     def _frames(self, *, whole: bool) -> Watching[Any]:
         return (yield from run_frames(self.client.session, (yield from self._resolve()), whole=whole))

@@ -56,7 +56,7 @@ class DisplayOptions(TypedDict):
 
     console: "Console | None"
     lines: bool
-    plot: NotRequired[str | None]
+    plot: NotRequired[str | bool]
     table: NotRequired[bool]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor, log10
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
@@ -14,6 +15,9 @@ from baton.domain.shared.thinning import thin
 
 WIDTH, NARROW, HEIGHT, SQUARE = 760, 560, 180, 320
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 26
+SIDE, FOOT, SCALE = 84, 44, 84  # of pictures with two named axes: left, below, and the scale of their shades on the right
+LABEL_HEIGHT = 13
+SHADES = 10
 MOST_POINTS = 2000
 MOST_TICKS = 20
 TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
@@ -28,6 +32,17 @@ class Series:
     name: str
     points: tuple[tuple[float, float], ...]
     unit: str | None = None
+
+
+class PlotAxis(NamedTuple):
+    """An axis of a picture, with the unit of its numbers."""
+
+    name: str
+    unit: str | None = None
+
+    @property
+    def label(self) -> str:
+        return self.name if self.unit is None else f"{self.name} ({self.unit})"
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
@@ -68,14 +83,16 @@ def line_plot(
     counted: bool = False,
     latest: bool = True,
     best: float | None = None,
+    ahead: float | None = None,
     width: int = WIDTH,
 ) -> Markup:
     """Return a plot of lines with the same unit. With a zone, first coordinates are times in seconds since 1970; where they
-    are counted, they are whole numbers. A band is the range that is good, marks name moments, the best value is ringed."""
+    are counted, they are whole numbers. A band is the range that is good, marks name moments, the best value is ringed, and
+    where it is measured next is a broken line."""
     drawn = [one for one in series if one.points]
     if not drawn:
         return Markup('<p class="empty">Nothing was measured yet.</p>')
-    xs = [x for one in drawn for x, _ in one.points]
+    xs = [x for one in drawn for x, _ in one.points] + ([] if ahead is None else [ahead])
     ys = [y for one in drawn for _, y in one.points] + list(band or ())
     left, right = span_of(min(xs), max(xs)) if zone is None or max(xs) > min(xs) else (xs[0] - MOMENT, xs[0] + MOMENT)
     low, high = span_of(min(ys), max(ys), MARGIN)
@@ -110,6 +127,11 @@ def line_plot(
         parts.append(
             f'<path class="mark" d="M{x} {TOP}V{HEIGHT - BOTTOM}"/><text x="{x + 4}" y="{TOP + 10}">{escape(text)}</text>'
         )
+    if ahead is not None:
+        x, _ = place(ahead, low)
+        where = "<title>where it measures next</title>"
+        parts.append(f'<path class="ahead" d="M{x} {TOP}V{HEIGHT - BOTTOM}">{where}</path>')
+    ends: list[tuple[float, float, str]] = []
     for number, one in enumerate(drawn):
         places = [place(*point) for point in thin(one.points, MOST_POINTS, lambda point: point[1])]
         path = "M" + " L".join(f"{x} {y}" for x, y in places)
@@ -119,16 +141,15 @@ def line_plot(
         parts += [
             f'<circle class="best" cx="{x}" cy="{y}" r="7"/>' for x, y in [place(*p) for p in one.points if p[1] == best]
         ]
-        if not latest:
+        if not latest and len(drawn) == 1:
             continue
         x, y = place(*one.points[-1])
-        text = " ".join(
-            part for part in (one.name if len(drawn) > 1 else "", number_text(one.points[-1][1]), one.unit or "") if part
-        )
-        anchor, beside = ("end", x - 8) if x > width * 0.8 else ("start", x + 8)
+        said = [one.name] * (len(drawn) > 1) + ([number_text(one.points[-1][1]), one.unit or ""] if latest else [])
+        ends.append((x, y, " ".join(part for part in said if part)))
         parts.append(f'<circle class="dot dot-{number % 4}" cx="{x}" cy="{y}" r="4"/>')
-        above = max(y - 8, 12)
-        parts.append(f'<text class="latest" x="{beside}" y="{above}" text-anchor="{anchor}">{escape(text)}</text>')
+    for x, y, text in spread(ends):
+        anchor, beside = ("end", x - 8) if x > width * 0.8 else ("start", x + 8)
+        parts.append(f'<text class="latest" x="{beside}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>')
     if x_label:
         parts.append(f'<text x="{width - RIGHT}" y="{HEIGHT - 8}" text-anchor="end">{escape(x_label)}</text>')
     return Markup(
@@ -136,82 +157,139 @@ def line_plot(
     )
 
 
+def spread(labels: Sequence[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
+    """Return labels above their places, each below the one before by the height of a line at least."""
+    found: list[tuple[float, float, str]] = []
+    lowest = 12.0 - LABEL_HEIGHT
+    for x, y, text in sorted(labels, key=lambda one: one[1]):
+        lowest = max(y - 8, lowest + LABEL_HEIGHT)
+        found.append((x, round(lowest, 1), text))
+    over = max(0.0, lowest - (HEIGHT - BOTTOM))  # what is too low moves up together
+    return [(x, round(y - over, 1), text) for x, y, text in found]
+
+
 def heat_map(
-    cells: Mapping[tuple[float, float], float], *, label: str, x_label: str, y_label: str, unit: str | None
+    cells: Mapping[tuple[float, float], float],
+    *,
+    label: str,
+    x_axis: PlotAxis,
+    y_axis: PlotAxis,
+    unit: str | None,
+    block: int = 1,
 ) -> Markup:
-    """Return a map of a grid: a rectangle for each place, the darker the larger its value."""
-    xs, ys = (sorted({place[number] for place in cells}) for number in (0, 1))
-    if not xs:
+    """Return a map of a grid: a rectangle for each place, the stronger the larger its value. A block of so many places in a
+    row is drawn as its highest."""
+    if not cells:
         return Markup('<p class="empty">Nothing was measured yet.</p>')
-    wide, high = (NARROW - LEFT - RIGHT) / len(xs), (SQUARE - TOP - BOTTOM) / len(ys)
+    if block > 1:
+        cells = in_blocks(cells, block)
+    xs, ys = (sorted({place[number] for place in cells}) for number in (0, 1))
+    wide, high = (NARROW - SIDE - SCALE) / len(xs), (SQUARE - TOP - FOOT) / len(ys)
+    columns, rows = ({value: number for number, value in enumerate(every)} for every in (xs, ys))
     low, top = min(cells.values()), max(cells.values())
     parts = [
-        f'<rect class="heat-{heat(value, low, top)}" x="{LEFT + xs.index(x) * wide:.1f}"'
-        f' y="{SQUARE - BOTTOM - (ys.index(y) + 1) * high:.1f}" width="{wide:.1f}" height="{high:.1f}">'
-        f"<title>{escape(f'{x_label} {x:.6g}, {y_label} {y:.6g}: {value:.6g} {unit or str()}'.rstrip())}</title></rect>"
+        f'<rect class="heat-{heat(value, low, top)}" x="{SIDE + columns[x] * wide:.1f}"'
+        f' y="{SQUARE - FOOT - (rows[y] + 1) * high:.1f}" width="{wide:.1f}" height="{high:.1f}">'
+        f"<title>{escape(place_text(x_axis, x, y_axis, y, value, unit))}</title></rect>"
         for (x, y), value in cells.items()
     ]
     for every, count, size in ((xs, 8, wide), (ys, 8, high)):
         for number in range(0, len(every), ceil(len(every) / count)):
-            middle, text = (number + 0.5) * size, escape(number_text(every[number]))
-            if every is xs:
-                parts.append(f'<text x="{LEFT + middle:.1f}" y="{SQUARE - 8}" text-anchor="middle">{text}</text>')
-            else:
-                y_at = SQUARE - BOTTOM - middle + 4
-                parts.append(f'<text x="{LEFT - 8}" y="{y_at:.1f}" text-anchor="end">{text}</text>')
-    return square_svg(parts, label)
+            middle, text = (number + 0.5) * size, number_text(every[number])
+            parts.append(across_tick(SIDE + middle, text) if every is xs else up_tick(SQUARE - FOOT - middle, text))
+    return square_svg([*parts, *shade_scale(low, top, unit)], label, x_axis, y_axis)
+
+
+def in_blocks(cells: Mapping[tuple[float, float], float], width: int) -> dict[tuple[float, float], float]:
+    """Return the highest value of each block of so many places in a row, at the first of them."""
+    columns = sorted({x for x, _ in cells})
+    first = {x: columns[number - number % width] for number, x in enumerate(columns)}
+    found: dict[tuple[float, float], float] = {}
+    for (x, y), value in cells.items():
+        place = first[x], y
+        found[place] = max(value, found.get(place, value))
+    return found
 
 
 def scatter_plot(
     dots: Sequence[tuple[float, float, float]],
     *,
     label: str,
-    x_label: str,
-    y_label: str,
+    x_axis: PlotAxis,
+    y_axis: PlotAxis,
     unit: str | None,
     best: float | None = None,
     ahead: tuple[float, float] | None = None,
 ) -> Markup:
-    """Return sampled places, the darker the larger what was measured there, the best ringed; the next one is hollow."""
+    """Return sampled places, the stronger the larger what was measured there, the best ringed; the next one is hollow."""
     if not dots:
         return Markup('<p class="empty">Nothing was measured yet.</p>')
     places = [(x, y) for x, y, _ in dots] + ([] if ahead is None else [ahead])
     (left, right), (bottom, top) = (span_of(min(part), max(part), MARGIN) for part in zip(*places, strict=True))
-    values = [value for _, _, value in dots]
+    low, high = min(value for _, _, value in dots), max(value for _, _, value in dots)
 
-    def place(x: float, y: float) -> str:
+    def place(x: float, y: float) -> tuple[float, float]:
         across, up = (x - left) / (right - left), (y - bottom) / (top - bottom)
-        return (
-            f'cx="{LEFT + across * (NARROW - LEFT - RIGHT):.1f}" cy="{SQUARE - BOTTOM - up * (SQUARE - TOP - BOTTOM):.1f}"'
-        )
+        return round(SIDE + across * (NARROW - SIDE - SCALE), 1), round(SQUARE - FOOT - up * (SQUARE - TOP - FOOT), 1)
 
-    parts = [f'<path class="axis" d="M{LEFT} {TOP}V{SQUARE - BOTTOM}H{NARROW - RIGHT}"/>']
+    def circle(name: str, x: float, y: float, radius: int, title: str = "") -> str:
+        at_x, at_y = place(x, y)
+        return f'<circle class="{name}" cx="{at_x}" cy="{at_y}" r="{radius}"><title>{escape(title)}</title></circle>'
+
+    parts = [f'<path class="axis" d="M{SIDE} {TOP}V{SQUARE - FOOT}H{NARROW - SCALE}"/>']
     for x, y, value in dots:
-        said = escape(f"{x_label} {x:.6g}, {y_label} {y:.6g}: {value:.6g} {unit or ''}".rstrip())
-        shade = heat(value, min(values), max(values))
-        parts.append(f'<circle class="heat-{shade}" {place(x, y)} r="5"><title>{said}</title></circle>')
+        said = place_text(x_axis, x, y_axis, y, value, unit)
+        parts.append(circle(f"heat-{heat(value, low, high)}", x, y, 5, said))
     ringed = next(((x, y) for x, y, value in dots if value == best), None)
-    parts += [] if ringed is None else [f'<circle class="best" {place(*ringed)} r="8"/>']
-    if ahead is not None:
-        parts.append(f'<circle class="ahead" {place(*ahead)} r="6"><title>where it measures next</title></circle>')
-    for value in ticks(left, right, 5):
-        across = LEFT + (value - left) / (right - left) * (NARROW - LEFT - RIGHT)
-        parts.append(f'<text x="{across:.1f}" y="{SQUARE - 8}" text-anchor="middle">{escape(number_text(value))}</text>')
-    for value in ticks(bottom, top):
-        up = SQUARE - BOTTOM - (value - bottom) / (top - bottom) * (SQUARE - TOP - BOTTOM)
-        parts.append(f'<text x="{LEFT - 8}" y="{up + 4:.1f}" text-anchor="end">{escape(number_text(value))}</text>')
-    return square_svg(parts, label)
+    parts += [] if ringed is None else [circle("best", *ringed, 8, "the best so far")]
+    parts += [] if ahead is None else [circle("ahead", *ahead, 6, "where it measures next")]
+    parts += [across_tick(place(value, bottom)[0], number_text(value)) for value in ticks(left, right, 5)]
+    parts += [up_tick(place(left, value)[1], number_text(value)) for value in ticks(bottom, top)]
+    return square_svg([*parts, *shade_scale(low, high, unit)], label, x_axis, y_axis)
+
+
+def place_text(x_axis: PlotAxis, x: float, y_axis: PlotAxis, y: float, value: float, unit: str | None) -> str:
+    """Return what was measured at a place, in words."""
+    return f"{x_axis.name} {x:.6g}, {y_axis.name} {y:.6g}: {value:.6g} {unit or ''}".rstrip()
+
+
+def across_tick(x: float, text: str) -> str:
+    return f'<text x="{x:.1f}" y="{SQUARE - FOOT + 16}" text-anchor="middle">{escape(text)}</text>'
+
+
+def up_tick(y: float, text: str) -> str:
+    return f'<text x="{SIDE - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(text)}</text>'
+
+
+def shade_scale(low: float, high: float, unit: str | None) -> list[str]:
+    """Return the scale of the shades: which values they are for, the largest above."""
+    left, tall = NARROW - SCALE + 14, (SQUARE - TOP - FOOT) / SHADES
+    if high <= low:
+        return []
+    tops = [SQUARE - FOOT - (shade + 1) * tall for shade in range(SHADES)]
+    parts = [
+        f'<rect class="heat-{shade}" x="{left}" y="{y:.1f}" width="12" height="{tall:.1f}"/>' for shade, y in enumerate(tops)
+    ]
+    ends = ((high, TOP + 10), ((low + high) / 2, (TOP + SQUARE - FOOT) / 2 + 4), (low, SQUARE - FOOT))
+    parts += [f'<text x="{left + 16}" y="{y:.1f}">{escape(number_text(value))}</text>' for value, y in ends]
+    return [*parts, f'<text x="{left}" y="{SQUARE - FOOT + 16}">{escape(unit or "")}</text>']
 
 
 def heat(value: float, low: float, high: float) -> int:
     """Return which of ten shades a value has between the lowest and the highest."""
-    return 9 if high <= low else min(9, int((value - low) / (high - low) * 10))
+    return SHADES - 1 if high <= low else min(SHADES - 1, int((value - low) / (high - low) * SHADES))
 
 
-def square_svg(parts: Sequence[str], label: str) -> Markup:
-    """Return a square picture of these parts."""
+def square_svg(parts: Sequence[str], label: str, x_axis: PlotAxis, y_axis: PlotAxis) -> Markup:
+    """Return a square picture of these parts, with the names of its axes."""
+    x, y = (SIDE + NARROW - SCALE) / 2, (TOP + SQUARE - FOOT) / 2
+    names = (
+        f'<text x="{x}" y="{SQUARE - 6}" text-anchor="middle">{escape(x_axis.label)}</text>'
+        f'<text transform="translate(14 {y}) rotate(-90)" text-anchor="middle">{escape(y_axis.label)}</text>'
+    )
     return Markup(
-        f'<svg class="plot" viewBox="0 0 {NARROW} {SQUARE}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+        f'<svg class="plot" viewBox="0 0 {NARROW} {SQUARE}" role="img" aria-label="{escape(label)}">'
+        f"{''.join(parts)}{names}</svg>"
     )
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from baton.application.conduct import ledger
 from baton.application.ports import Clock
+from baton.domain.conduct.ledger import PointPlace, PointRow, WalkedSpan
 from baton.domain.conduct.messages import SKIPPED, Mark, StepPlace
 from baton.domain.conduct.plan_progress import PlacedPlanNews
 from baton.domain.conduct.progress import ConductPhase, ConductProgress, FilledSlot, OpenedConduct, WaitingFor
@@ -186,6 +187,19 @@ class MemoryLedger:
             [row.payload["actuation_kind"] for row in rows if not row.closing and "actuation_kind" in row.payload],
         )
 
+    async def point_rows(
+        self, spans: Sequence[WalkedSpan], axes: Sequence[str], place: PointPlace, limit: int
+    ) -> Sequence[PointRow]:
+        seeds, found = list[PointRow](), list[PointRow]()
+        for row in (row for span in spans for row in self._rows(span.conduct_id) if is_walked(row, span)):
+            at = row.iteration_index or 0, row.step_index or 0
+            if at[0] == place.iteration_index and at[1] in place.seeds:
+                seeds.append(point_row(row))
+            elif at >= (place.iteration_index, place.step_index) and is_told_of(row, axes):
+                found.append(point_row(row))
+        in_order = sorted(found, key=lambda row: (row.iteration_index, row.step_index))
+        return [*sorted(seeds, key=lambda row: row.step_index), *in_order[:limit]]
+
     def _live(self, procedure_id: UUID, conduct_id: UUID) -> ConductProgress | None:
         progress = self._store.rows.get((ConductProgress.relation, procedure_id))
         if not isinstance(progress, ConductProgress) or progress.conduct_id != conduct_id:
@@ -237,6 +251,41 @@ def stored_row(row: Activity, now: datetime) -> ledger.StoredRow:
     assert row.mark is not None, "a ledger row has a mark"
     assert row.recorded_at is not None, "what is stored was recorded"
     return ledger.StoredRow(row.event_id, row.mark, row.attempt or 0, row.payload, (now - row.recorded_at).total_seconds())
+
+
+def is_walked(row: Activity, span: WalkedSpan) -> bool:
+    """Return whether a row is the outcome of a step of the main list that belongs to a span."""
+    return row.mark == Mark.OUTCOME and not row.closing and span.first <= (row.step_index or 0) < span.behind
+
+
+def is_told_of(row: Activity, axes: Sequence[str]) -> bool:
+    """Return whether a row tells of points: it sets an axis, or measures."""
+    if row.step_kind == StepKind.SETPOINT:
+        return row.payload.get("address") in axes
+    return row.step_kind == StepKind.CAPTURE or "measurements" in row.payload
+
+
+def point_row(row: Activity) -> PointRow:
+    """Return what a row tells of points."""
+    said, captures = row.payload, row.step_kind == StepKind.CAPTURE
+    converted, read = said.get("converted") or {}, said.get("reading" if captures else "post_reading") or {}
+    units = (said.get("captured_unit"),) if captures else (converted.get("unit"), read.get("units"), said.get("unit"))
+    assert row.recorded_at is not None, "what is stored was recorded"
+    return PointRow(
+        iteration_index=row.iteration_index or 0,
+        step_index=row.step_index or 0,
+        kind=row.step_kind,
+        is_done=said["result"] == "ok" and "skipped" not in said,
+        recorded_at=row.recorded_at,
+        address=said.get("address"),
+        value=said.get("captured_value") if captures else converted.get("value", said.get("value")),
+        unit=next((unit for unit in (*units, read.get("units")) if unit is not None), None),
+        read_back=read.get("value"),
+        quality=(said.get("reading") or {}).get("quality"),
+        capture_name=said.get("capture_name"),
+        measurements=said.get("measurements") or (),
+        outputs=[one["uri"].rpartition("/")[2] for one in said.get("artifacts") or ()],
+    )
 
 
 def place_of(row: Activity) -> StepPlace:

@@ -3,7 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from tests.support.api.conduct_streams import open_conduct_stream, read_conduct_stream
+from baton.application.control import Reading
+from tests.support.api.conduct_streams import ConductFrame, open_conduct_stream, read_conduct_stream
 from tests.support.workflows.conduct_service import PAUSE, ConductService
 from tests.support.workflows.step_json import capture, criterion, setpoint, steered_value
 
@@ -37,6 +38,11 @@ async def streamed_points(service: ConductService, procedure_id: UUID, conduct_i
     """Return the frames of points behind a place of a conduct that has ended."""
     frames = await read_conduct_stream(service.operator, procedure_id, f"{conduct_id}:{behind}")
     return [frame for frame in frames if frame.event == "point"]
+
+
+def closed_frames(frames: list[ConductFrame]) -> list[ConductFrame]:
+    """Return the frames of points that nothing more is added to."""
+    return [frame for frame in frames if frame.event == "point" and not frame.data["is_open"]]
 
 
 async def assert_streamed(service: ConductService, procedure_id: UUID, points: dict[str, Any]) -> None:
@@ -81,7 +87,12 @@ async def test_a_grid_knows_its_places(conduct_service: ConductService) -> None:
     procedure_id, points = await conducted_points(conduct_service, *GRID)
     await assert_streamed(conduct_service, procedure_id, points)
     assert table(points) == [[row, n, n] for row in range(2) for n in range(3)]
-    assert (points["shape"], points["grid"], points["x"], points["second"]) == ("grid", {"columns": 3, "rows": 2}, "a", "c")
+    assert (points["shape"], points["grid"], points["x"], points["second"]) == (
+        "grid",
+        {"columns": 3, "rows": 2, "block": 1},
+        "a",
+        "c",
+    )
     for one, other in zip(points["items"], points["items"][1:], strict=False):
         page = await list_points(conduct_service, procedure_id, limit=1, after=one["ordinal"])
         assert page["items"] == [other], "a page that begins anywhere knows where the slow axis is"
@@ -149,10 +160,10 @@ async def test_a_reader_who_watches_is_told_each_point_once_and_as_it_is_listed(
         conduct_id = await conduct_service.conduct(procedure_id, steps=[*LINE[:4], PAUSE, *LINE[4:]])
         await conduct_service.pauses.wait_until_reached()
         early = await reader.until("4 started")
-        assert [frame.data["values"] for frame in early if frame.event == "point"] == [{"height": 0.0}], "one is closed"
+        assert [frame.data["values"] for frame in closed_frames(early)] == [{"height": 0.0}], "one is closed"
         conduct_service.pauses.end()
         frames = [*early, *await reader.rest()]
-    told = [frame.data for frame in frames if frame.event == "point"]
+    told = [frame.data for frame in closed_frames(frames)]
     await conduct_service.result(conduct_id)
     points = await list_points(conduct_service, procedure_id)
     assert [one["ordinal"] for one in told] == [one["ordinal"] for one in points["items"]]
@@ -171,3 +182,60 @@ async def test_a_conduct_that_was_held_in_a_point_neither_doubles_nor_loses_it(c
     points = await list_points(conduct_service, procedure_id)
     assert table(points) == [[n, n] for n in range(4)]
     assert (await list_points(conduct_service, procedure_id, thin=50))["items"] == points["items"]
+
+
+async def test_a_unit_that_changes_in_mid_course_splits_the_series(conduct_service: ConductService) -> None:
+    plant = conduct_service.stack.plant
+    plant.set_reading("u", Reading(value=1.5, units="mm"))
+    steps = [setpoint("a", 0), capture("u", "gap_0"), PAUSE, setpoint("a", 1), capture("u", "gap_1")]
+    procedure_id, conduct_id = await conduct_service.start_conduct(*steps)
+    await conduct_service.pauses.wait_until_reached()
+    plant.set_reading("u", Reading(value=1600, units="um"))
+    conduct_service.pauses.end()
+    await conduct_service.result(conduct_id)
+    points = await list_points(conduct_service, procedure_id)
+    assert points["values"] == [{"name": "gap", "unit": "mm"}, {"name": "gap", "unit": "um"}]
+    assert table(points) == [[0, 1.5, None], [1, None, 1600]]
+    assert points["y"] == ["gap"]
+
+
+async def test_points_are_the_same_from_the_list_and_the_stream_while_they_come_and_afterwards(
+    conduct_service: ConductService,
+) -> None:
+    procedure_id, conduct_id = await conduct_service.start_conduct(*LINE[:5], PAUSE, *LINE[5:])
+    await conduct_service.pauses.wait_until_reached()
+    live = await list_points(conduct_service, procedure_id)
+    async with open_conduct_stream(conduct_service.operator, procedure_id, f"{conduct_id}:0") as reader:
+        told = await reader.until("5 started")
+        conduct_service.pauses.end()
+        told += await reader.rest()
+    await conduct_service.result(conduct_id)
+    after = await list_points(conduct_service, procedure_id)
+    assert [frame.data["ordinal"] for frame in closed_frames(told)] == [one["ordinal"] for one in after["items"]]
+    assert live["items"] == after["items"][: len(live["items"])]
+    assert len(live["items"]) == 2
+    await assert_streamed(conduct_service, procedure_id, after)
+
+
+async def test_a_reader_is_told_of_the_open_point_and_then_of_the_same_closed(conduct_service: ConductService) -> None:
+    procedure_id, conduct_id = await conduct_service.start_conduct(*LINE[:2], PAUSE, *LINE[2:])
+    await conduct_service.pauses.wait_until_reached()
+    async with open_conduct_stream(conduct_service.operator, procedure_id, f"{conduct_id}:0") as reader:
+        frame = await reader.next_frame()
+        while frame.event != "point":
+            frame = await reader.next_frame()
+        conduct_service.pauses.end()
+        told = [one for one in await reader.rest() if one.event == "point" and one.data["ordinal"] == frame.data["ordinal"]]
+    assert (frame.data["values"], frame.data["is_open"]) == ({"height": 0.0}, True)
+    assert [one.data for one in told] == [{**frame.data, "is_open": False}]
+    again = await streamed_points(conduct_service, procedure_id, str(conduct_id), frame.ordinal)
+    assert [one.id for one in again][:1] == [told[0].id], "a reader who comes back is told of it closed"
+
+
+async def test_points_are_drawn_as_their_recipe_wants_it(conduct_service: ConductService) -> None:
+    steps = [one for n in range(2) for one in (setpoint("a", n), capture("a", f"height_{n}"), capture("b", f"level_{n}"))]
+    stack = conduct_service.stack
+    procedure_id = await stack.register_from_recipe(steps, plot={"x": "a", "y": ("level_0", "height")})
+    await conduct_service.result(await conduct_service.conduct(procedure_id))
+    points = await list_points(conduct_service, procedure_id)
+    assert briefly(points) == {"shape": "line", "x": "a", "second": None, "y": ["level", "height"], "objective": None}

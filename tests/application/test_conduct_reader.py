@@ -1,12 +1,16 @@
 """Readers of a conduct: whatever they take at a time, and however often they come back, they are told the same."""
 
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.application.conduct.conduct_reader import ConductWatch, ReadCursor, RecordSlice
-from baton.domain.conduct.frames import LedgerRow
+from baton.domain.conduct.frames import LedgerRow, Outline
+from baton.domain.conduct.point_list import PointTrack
+from baton.domain.conduct.points import PlacedPoint, PointPlan, PointValue
+from tests.support.domain.world import START, new_id
 from tests.support.domain.written_conducts import OPENED, WrittenConduct, conducts
 
 Frames = list[tuple[int, str]]
@@ -66,3 +70,14 @@ def test_a_reader_that_looks_while_it_is_written_is_told_the_same(
     while news := look(conduct, watch):
         found += news
     assert found == read_frames(conduct)
+
+
+def test_the_open_point_is_told_at_most_once_a_second_and_only_where_it_has_grown() -> None:
+    outline = Outline(new_id(), new_id(), "ConductProcedure", 2, 0, OPENED)
+    watch = ConductWatch(outline, ReadCursor(2, OPENED), track=PointTrack(outline, PointPlan(), ()))
+    seen = []
+    for tenth, value in enumerate([None, *range(25), *[25] * 10]):
+        watch.open_point = PlacedPoint(2, START, 0, 0, (), {"flux": PointValue(value)})
+        frame = watch.open_frame(START + timedelta(seconds=tenth / 10))
+        seen += [] if frame is None else [(tenth, frame.data.model_dump()["values"]["flux"], frame.ordinal)]
+    assert seen == [(0, None, 2), (10, 9, 2), (20, 19, 2), (30, 25, 2)]

@@ -92,6 +92,26 @@ def test_a_new_version_is_made_once_however_often_content_goes_back_and_forth(ap
         assert baton.recipes["Shine once"].get().steps[0].value == value
 
 
+def test_a_recipe_says_what_is_drawn_and_an_export_says_it(
+    apply: Apply, baton: Baton, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = (
+        "capabilities: [{code: baton.capability.drawn, name: Drawn, executor_shapes: [PROCEDURE]}]\n"
+        "recipes:\n- name: Draw it\n  capability: Drawn\n  steps:\n"
+        "  - {kind: setpoint, address: 'map:x', value: 1}\n  - {kind: capture, address: 'map:y', capture_name: level}\n"
+    )
+    plot = "  plot: {x: 'map:x', y: [level], kind: %s}\n"
+    for kind in ("scatter", "line"):
+        file = head + plot % kind
+        assert apply(file)[0] == DONE
+        assert baton.recipes["Draw it"].get().plot.kind == kind
+        assert apply(file)[1] == ["The record says what the file says."]
+    assert export_record(baton) == DONE
+    assert apply(capsys.readouterr().out)[1] == ["The record says what the file says."]
+    assert apply(f"{head}  plot: null\n")[0] == DONE
+    assert baton.recipes["Draw it"].get().plot is None
+
+
 def test_a_recipe_follows_its_pattern_and_an_export_says_it(
     apply: Apply, baton: Baton, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,7 +1,7 @@
 """`make bench`: rates and latencies of commands, queries, streams, MCP and projections, beside bare FastAPI in the same run.
 
 python -m tests.bench [--seconds 5] [--quick] [--json bench-results.json]
-    [--only observations|conducts|followers|streams|console|queues|start|epics|bluesky]
+    [--only observations|conducts|followers|streams|console|queues|start|epics|bluesky|foresight]
 """
 
 import argparse
@@ -39,6 +39,7 @@ from tests.bench.console import measure_console
 from tests.bench.console_record import Sizes, stock_record
 from tests.bench.control_systems import running_ioc
 from tests.bench.device_reads import measure_device_reads
+from tests.bench.foresight import measure_points
 from tests.bench.gate import measure_gate
 from tests.bench.observations import BATCH, open_observation_bench, start_runs
 from tests.bench.queues import (
@@ -390,6 +391,16 @@ class Bench:
         console.rule("beside Bluesky: devices")
         await measure_device_reads(self)
 
+    async def only_foresight(self) -> None:
+        """What is told before a conduct, while it continues, and afterwards."""
+        with (
+            tempfile.TemporaryDirectory(prefix="baton-bench-") as directory,
+            EmbeddedTemporal(directory, headless=True, search_attributes=SEARCH_ATTRIBUTES) as engine,
+            self.running_server("baton.cli", "api", TEMPORAL_ADDRESS=engine.address) as port,
+        ):
+            async with open_conduct_bench(self.url, port, engine.address) as conducts:
+                await measure_points(self, port, conducts)
+
     async def catch_up(self) -> None:
         """Wait until the projector has passed everything there is; what counts is from its first batch on."""
         place = "SELECT position FROM bookmarks WHERE follower = 'projections'"
@@ -494,7 +505,7 @@ def main() -> None:
     parts = {"observations": Bench.only_observations, "conducts": Bench.only_conducts}
     parts |= {"followers": Bench.only_followers, "streams": Bench.only_streams, "console": Bench.only_console}
     parts |= {"queues": Bench.only_queues, "start": Bench.only_start, "epics": Bench.only_epics}
-    parts |= {"bluesky": Bench.only_bluesky}
+    parts |= {"bluesky": Bench.only_bluesky, "foresight": Bench.only_foresight}
     parser.add_argument("--only", choices=list(parts), help="one part of it; the rest is left out")
     Sizes.add_options(parser)
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))

@@ -21,7 +21,8 @@ from baton.domain.conduct.frames import (
     frames,
 )
 from baton.domain.conduct.ledger import LedgerPort
-from baton.domain.conduct.point_list import PointFrame, PointTrack, closed_points, track_of
+from baton.domain.conduct.point_list import PointFrame, PointTrack, streamed_points, track_of
+from baton.domain.conduct.points import PlacedPoint
 from baton.domain.conduct.progress import ConductPhase, ConductProgress, WaitingFor
 from baton.domain.conduct.views import ConductView, WorkerContact, conduct_view
 from baton.domain.data.procedure_files import FilePort
@@ -31,6 +32,7 @@ from baton.domain.procedure.procedure import PendingRequest, Procedure
 
 MAX_ROWS = 500  # rows and events that one read takes; the next read takes the rest
 ESTIMATE_INTERVAL = timedelta(seconds=10)  # after which a reader gets a fresh estimate, in a snapshot
+OPEN_POINT_INTERVAL = timedelta(seconds=1)  # after which a reader is told again of the point that may still grow
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,9 @@ class ConductWatch:
     limit: int = MAX_ROWS
     status: ConductStatus | None = None
     track: PointTrack | None = None  # None until points are first looked for
+    open_point: PlacedPoint | None = None  # as it was read last
+    told_point: PlacedPoint | None = None  # as the reader was told last
+    next_open_at: datetime | None = None  # before which nothing is told of an open point
     next_estimate_at: datetime | None = None  # None where the last snapshot had no estimate
 
     def take_frames(self, found: RecordSlice) -> list[StreamFrame]:
@@ -102,6 +107,15 @@ class ConductWatch:
         passed = [frame.version for frame in event_frames(self.outline, found.events) if frame.ordinal <= ordinal]
         self.cursor = ReadCursor(ordinal, max([self.cursor.version, *passed]))
         return taken
+
+    def open_frame(self, now: datetime) -> StreamFrame | None:
+        """Return the frame of the open point where it has grown, at most once a second; its place is that of the frame
+        before it."""
+        point, is_early = self.open_point, self.next_open_at is not None and now < self.next_open_at
+        if self.track is None or point is None or point == self.told_point or is_early:
+            return None
+        self.told_point, self.next_open_at = point, now + OPEN_POINT_INTERVAL
+        return StreamFrame(FrameKind.POINT, self.cursor.ordinal, PointFrame.of(point, self.track.plan))
 
 
 @dataclass(frozen=True)
@@ -156,6 +170,8 @@ class ConductFeed:
         if taken:
             taken = await self._with_points(watch, before, taken)
         now, due = self.clock(), watch.next_estimate_at
+        if (grown := watch.open_frame(now)) is not None:
+            taken = [*taken, grown]
         unchanged = found.status == watch.status and (due is None or now < due)
         if found.status is None or unchanged or (taken and taken[-1].is_last and watch.status is not None):
             return taken
@@ -180,9 +196,9 @@ class ConductFeed:
                 watch.track = await unit.fulfil(track_of(procedure, watch.outline.conduct_id))
             if watch.track is None:
                 return taken
-            points = await unit.fulfil(closed_points(watch.track, before, watch.cursor.ordinal))
+            closed, watch.open_point = await unit.fulfil(streamed_points(watch.track, before, watch.cursor.ordinal))
         plan = watch.track.plan
-        told = [StreamFrame(FrameKind.POINT, one.closed_by or 0, PointFrame.of(one, plan)) for one in points]
+        told = [StreamFrame(FrameKind.POINT, one.closed_by or 0, PointFrame.of(one, plan)) for one in closed]
         return sorted((*taken, *told), key=lambda frame: (frame.ordinal, frame.kind is FrameKind.POINT))
 
     async def _watch(self, outline: Outline, ordinal: int) -> ConductWatch:

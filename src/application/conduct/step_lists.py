@@ -15,7 +15,8 @@ from baton.domain.conduct.points import PlacedPoint, PointPlan, plan_of
 from baton.domain.conduct.step_list import ListedSteps
 from baton.domain.procedure.procedure import ProcedureRecipeExpanded, ProcedureStepsResolved
 from baton.domain.recipe.expansion import expansion_of
-from baton.domain.recipe.recipe import Recipe
+from baton.domain.recipe.plots import RecipePlot
+from baton.domain.recipe.recipe import Recipe, RecipeVersion
 from baton.domain.recipe.steps import Step, wire_form
 
 MAX_CACHED_LISTS = 50
@@ -46,7 +47,9 @@ class StepLists:
         key = (procedure_id, loops)
         if (known := self._plans.get(key)) is None:
             rows = await load_event_rows(self.store, procedure_id, ProcedureStepsResolved)
-            known = await asyncio.to_thread(plan_in, rows[-1].payload, loops) if rows else PointPlan()
+            _, version = await self._expanded_version(procedure_id)
+            plot = None if version is None else version.plot
+            known = await asyncio.to_thread(plan_in, rows[-1].payload, loops, plot) if rows else PointPlan()
             if len(self._plans) >= MAX_CACHED_LISTS:
                 self._plans.clear()
             self._plans[key] = known
@@ -77,13 +80,18 @@ class StepLists:
         return await asyncio.to_thread(lists_in, rows[-1].payload) if rows else NO_STEPS
 
     async def _expand_recipe(self, procedure_id: UUID) -> Lists:
-        records = await load_events(self.store, procedure_id, ProcedureRecipeExpanded)
-        recipe = await load_state(self.store, Recipe, records[-1].recipe_id) if records else None
-        if recipe is None or (version := recipe.version(records[-1].recipe_version)) is None:
+        expanded, version = await self._expanded_version(procedure_id)
+        if expanded is None or version is None:
             return NO_STEPS
-        bound = records[-1].bindings, records[-1].binding_units
+        bound = expanded.bindings, expanded.binding_units
         expansion = await asyncio.to_thread(expansion_of, version.steps, version.closing_steps, *bound)
         return await asyncio.to_thread(lambda: (step_documents(expansion.steps), step_documents(expansion.closing_steps)))
+
+    async def _expanded_version(self, procedure_id: UUID) -> tuple[ProcedureRecipeExpanded | None, RecipeVersion | None]:
+        """Return how a recipe became the steps of a procedure, and what it said; None where they come from elsewhere."""
+        records = await load_events(self.store, procedure_id, ProcedureRecipeExpanded)
+        recipe = await load_state(self.store, Recipe, records[-1].recipe_id) if records else None
+        return (records[-1], recipe.version(records[-1].recipe_version)) if recipe is not None else (None, None)
 
 
 def lists_in(payload: str) -> Lists:
@@ -92,10 +100,10 @@ def lists_in(payload: str) -> Lists:
     return [*map(orjson.dumps, pin["resolved_steps"])], [*map(orjson.dumps, pin["resolved_closing_steps"])]
 
 
-def plan_in(payload: str, loops: bool) -> PointPlan:
-    """Return what a pin as it is stored says of points."""
+def plan_in(payload: str, loops: bool, plot: RecipePlot | None) -> PointPlan:
+    """Return what a pin as it is stored says of points, drawn as the recipe wants it."""
     pin = orjson.loads(payload)
-    return plan_of(pin["resolved_steps"], loops=loops, convergence=pin.get("convergence"))
+    return plan_of(pin["resolved_steps"], loops=loops, convergence=pin.get("convergence"), plot=plot)
 
 
 def step_documents(steps: Sequence[Step]) -> WrittenSteps:

@@ -185,13 +185,13 @@ def wire_fields(wire: PlanWireEntry) -> dict[str, Any]:
 
 class RecipeSection(Section[RecipeEntry]):
     section, label, lists, gets, id_name = "recipes", "recipe", "list_recipes", "get_recipe", "recipe_id"
-    nullable = frozenset({"watch", "on_unknown_outcome"})
+    nullable = frozenset({"watch", "on_unknown_outcome", "plot"})
     ordered = frozenset({"steps", "closing_steps"})
     domain_names = {"capability": "capability_id"}
     creates, retires = "define_recipe", "deprecate_recipe"
     later = {"version": None}
     fixed, why_fixed = ("capability",), NO_VERB
-    CONTENT = ("steps", "pattern", "closing_steps", "watch", "on_unknown_outcome")
+    CONTENT = ("steps", "pattern", "closing_steps", "watch", "on_unknown_outcome", "plot")
 
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> RecipeEntry:
         recorded = self.read_entry(view, names)
@@ -208,7 +208,7 @@ class RecipeSection(Section[RecipeEntry]):
             if self.asks(new, name) and not self.asks(new, other):
                 wanted[other] = None
         steps = {name: wire_form(wanted[name] or ()) for name in ("steps", "closing_steps")}
-        options = {name: plain(wanted[name]) for name in ("pattern", "watch", "on_unknown_outcome")}
+        options = {name: plain(wanted[name]) for name in ("pattern", "watch", "on_unknown_outcome", "plot")}
         return {**steps, **without_none(**options)}
 
     def creation(self, entry: RecipeEntry) -> tuple[str, dict[str, Any]]:

@@ -127,7 +127,7 @@ def conduct_recipe(
 
 
 def show_started(
-    session: ServiceSession, started: Any, kind: str, done: str, *, dry_run: bool, watch: bool, plot: str | None = None
+    session: ServiceSession, started: Any, kind: str, done: str, *, dry_run: bool, watch: bool, plot: str | bool = False
 ) -> None:
     """Print what would be recorded, or the work that was started; with `watch`, follow it to its end instead."""
     if dry_run:
@@ -202,13 +202,13 @@ def progress_text(session: ServiceSession, work: FoundWork) -> str | None:
     return f"phase {places.index(conduct_view.current_procedure_id) + 1} of {len(places)}"
 
 
-def drawn(plot: bool, plot_of: str | None) -> str | None:
-    """Return what is to be drawn, `x:y`; an empty text for what suits, and None for nothing."""
-    return plot_of or ("" if plot else None)
+def drawn(plot: bool, plot_of: str | None) -> str | bool:
+    """Return what is to be drawn: `x:y`, or whether anything is."""
+    return plot_of or plot
 
 
 def watch_to_end(
-    session: ServiceSession, thing: Any, console: "Console | None" = None, *, plot: str | None = None, table: bool = False
+    session: ServiceSession, thing: Any, console: "Console | None" = None, *, plot: str | bool = False, table: bool = False
 ) -> NoReturn:
     """Follow a run or a procedure to its end, print its result, and exit with 0 where it succeeded and was closed."""
     from baton.client.wording import unclosed_text

@@ -269,7 +269,7 @@ def thing_class(aggregate: Aggregate, prefix: str) -> Iterator[str]:
         yield from method(name, parameters, returns.format(kind=prefix), meaning, awaited=bool(prefix), tried=tried)
     if aggregate.name in WATCHED:
         watch = f"{prefix}{WATCHED[aggregate.name]}"
-        options = "console: Console | None = ..., lines: bool = ..., plot: str | None = ..., table: bool = ..."
+        options = "console: Console | None = ..., lines: bool = ..., plot: str | bool = ..., table: bool = ..."
         yield f"    def watch(self, *, {options}) -> {watch}:"
         yield '        """Watch its latest conduct to its end: yields typed frames, and draws a bar."""'
 

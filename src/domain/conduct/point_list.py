@@ -1,6 +1,6 @@
 """The points of a procedure: what its conducts measured at each place, page by page or thinned to what a plot can show."""
 
-from collections import Counter
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from baton.domain.conduct.frames import Outline
 from baton.domain.conduct.ledger import LedgerPort, PointPlace, WalkedSpan
-from baton.domain.conduct.points import PlacedPoint, PlotShape, PointFold, PointPlan, Scalar, is_plottable
+from baton.domain.conduct.points import PlacedPoint, PointFold, PointPlan, Scalar, Scale, is_plottable
 from baton.domain.conduct.progress import OpenedConduct
 from baton.domain.conduct.steered_conduct import best_point
 from baton.domain.conduct.step_list import OpeningEvent, StepListPort
@@ -18,6 +18,7 @@ from baton.domain.conduct.views import LOOPS
 from baton.domain.kernel import Call, Query
 from baton.domain.procedure import procedure as procedures
 from baton.domain.procedure.procedure import ConductMode, Procedure, ProcedureSteeringDeclared, procedure
+from baton.domain.recipe.plots import MOST_VALUES, PlotShape
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, ask, events_of, latest_events, record_of
 from baton.domain.shared.thinning import thin
@@ -27,8 +28,8 @@ from baton.domain.step.step_values import GOOD
 ROWS = 3000  # Rows that one statement reads at most.
 STREAMED_ROWS = 500
 LAST_WHOLE = 20  # Points at the end that thinning leaves as they are.
-MOST_LINES = 4  # Values of one unit that are suggested for one plot.
 STEP_LIMIT = 2**31 - 1
+Columns = Mapping[tuple[str, str | None], int]  # Values by name and unit, and how many points have a number there.
 
 
 class PointColumn(AnswerForm):
@@ -61,7 +62,8 @@ class ListedPoint(AnswerForm):
 
 
 class PointFrame(AnswerForm):
-    """What was measured at one place, in the unit beside it, once the conduct adds nothing to it."""
+    """What was measured at one place, in the unit beside it: once the conduct adds nothing to it, and before that at most
+    once a second."""
 
     ordinal: int
     """The index of its place in the conduct; a later frame with the same one replaces it."""
@@ -77,6 +79,8 @@ class PointFrame(AnswerForm):
     """What was measured, in the unit beside it, by its name."""
     units: dict[str, str]
     """The units of axes and values, where they are known."""
+    is_open: bool = False
+    """Whether the conduct may still add to it."""
 
     @classmethod
     def of(cls, point: PlacedPoint, plan: PointPlan) -> "PointFrame":
@@ -86,12 +90,13 @@ class PointFrame(AnswerForm):
         return cls(
             ordinal=point.ordinal,
             at=point.at,
-            iteration_index=point.position.iteration_index or None,
-            step_index=point.position.step_index,
+            iteration_index=point.iteration_index or None,
+            step_index=point.step_index,
             axes={name: one.value for name, one in axes.items()},
             read_back={name: one.read_back for name, one in axes.items() if one.read_back is not None},
             values={name: one.value for name, one in point.values.items()},
             units={name: unit for name, unit in units if unit is not None},
+            is_open=point.closed_by is None,
         )
 
 
@@ -102,6 +107,8 @@ class PlottedGrid(AnswerForm):
     """Number of places along the axis that changes most often."""
     rows: int
     """Number of places along the other axis."""
+    block: int = 1
+    """Number of places in a row of which one is listed, the highest, where points are thinned; else 1."""
 
 
 class PlotBand(AnswerForm):
@@ -193,13 +200,18 @@ class ListProcedurePoints(Query[ProcedurePoints]):
         if track is None:
             return ProcedurePoints(procedure_id=procedure.id, conduct_id=None, **NO_POINTS)
         objective = yield from objective_of(procedure, track.plan)
+        plan, block = track.plan, 1
         if self.thin is None:
             found = yield from points_behind(track, self.after or 0, self.limit + 1)
             kept = found[: self.limit]
+            columns = counted_columns(kept)
         else:
             found = yield from every_point(track, self.after or 0)
-            kept = thin_points(found, self.thin, objective)
-        plan, table = track.plan, PointTable.of(kept, self.names, is_live=procedure.live_conduct_id is not None)
+            columns = counted_columns(found)
+            name = next(iter(drawn_values(plan, objective, columns)), None)
+            block = 1 if plan.scale is None or len(found) <= self.thin else block_width(plan.scale, self.thin - LAST_WHOLE)
+            kept = thin_points(found, self.thin, name) if block == 1 else thin_grid(found, plan, block, name)
+        table = PointTable.of(kept, columns, self.names, is_live=procedure.live_conduct_id is not None)
         band = None if plan.band is None or objective is None else PlotBand(low=plan.band[0], high=plan.band[1])
         return ProcedurePoints(
             procedure_id=procedure.id,
@@ -209,10 +221,10 @@ class ListProcedurePoints(Query[ProcedurePoints]):
             items=table.rows(),
             next_after=kept[-1].ordinal if self.thin is None and len(found) > self.limit else None,
             shape=plan.shape,
-            grid=None if plan.scale is None else PlottedGrid(**plan.scale._asdict()),
+            grid=None if plan.scale is None else PlottedGrid(**plan.scale._asdict(), block=block),
             x=plan.x,
             second=plan.second,
-            y=tuple([objective] if objective is not None else suggested_values(kept)),
+            y=tuple(drawn_values(plan, objective, columns)),
             objective=objective,
             band=band,
             best=(yield from best_of(procedure)),
@@ -221,6 +233,7 @@ class ListProcedurePoints(Query[ProcedurePoints]):
         )
 
 
+LISTED = tuple(ListedPoint.model_fields)
 NO_POINTS: Mapping[str, Any] = {"axes": (), "values": (), "items": (), "next_after": None, "shape": PlotShape.LINE}
 
 
@@ -255,10 +268,17 @@ def walked_spans(openings: Iterable[OpeningEvent], *, loops: bool) -> Sequence[W
     return spans
 
 
-def closed_points(track: PointTrack, behind: int, upto: int) -> Reads[list[PlacedPoint]]:
-    """Return the points that are closed at ordinals behind one and up to another."""
+class StreamedPoints(NamedTuple):
+    """What a stream tells of points: those that were closed, and the one that may still grow."""
+
+    closed: Sequence[PlacedPoint] = ()
+    open: PlacedPoint | None = None
+
+
+def streamed_points(track: PointTrack, behind: int, upto: int) -> Reads[StreamedPoints]:
+    """Return the points that are closed at ordinals behind one and up to another, and the one that is open there."""
     if track.outline.position(behind).closing:
-        return []
+        return StreamedPoints()
     points, place, found = PointFold(track.outline, track.plan), track.place(behind, steps_before=1), list[PlacedPoint]()
     while True:
         rows = yield from ask(LedgerPort.point_rows, track.spans, track.plan.axes, place, STREAMED_ROWS)
@@ -268,7 +288,9 @@ def closed_points(track: PointTrack, behind: int, upto: int) -> Reads[list[Place
         place = PointPlace(rows[-1].iteration_index, rows[-1].step_index + 1, ())
     if points.end_ordinal <= upto:
         found += points.end_pass()
-    return [one for one in found if one.closed_by is not None and behind < one.closed_by <= upto]
+    closed = [one for one in found if one.closed_by is not None and behind < one.closed_by <= upto]
+    is_read = all((one.closed_by or 0) <= upto for one in found)  # nothing is closed that the reader does not know of
+    return StreamedPoints(closed, points.open_point if is_read else None)
 
 
 def every_point(track: PointTrack, ordinal: int) -> Reads[list[PlacedPoint]]:
@@ -319,28 +341,65 @@ def best_of(procedure: Procedure) -> Reads[BestPoint | None]:
     return next((best_point(design, outcomes) for design in designs), None)
 
 
-def thin_points(points: Sequence[PlacedPoint], most: int, objective: str | None) -> list[PlacedPoint]:
-    """Return at most so many of all points, judged by what is drawn; the last twenty are always there."""
-    names = [objective] if objective is not None else suggested_values(points)
-
-    def height(point: PlacedPoint) -> float | None:
-        value = point.values[names[0]].value if names and names[0] in point.values else None
-        return value if isinstance(value, int | float) and is_plottable(value) else None
-
+def thin_points(points: Sequence[PlacedPoint], most: int, name: str | None) -> list[PlacedPoint]:
+    """Return at most so many of all points, judged by the value that is drawn; the last twenty are always there."""
     if len(points) <= most:
         return list(points)
-    return [*thin(points[:-LAST_WHOLE], most - LAST_WHOLE, height), *points[-LAST_WHOLE:]]
+    return [*thin(points[:-LAST_WHOLE], most - LAST_WHOLE, lambda point: height_of(point, name)), *points[-LAST_WHOLE:]]
 
 
-def suggested_values(points: Iterable[PlacedPoint]) -> list[str]:
-    """Return the numbers that most points have, the first of equals, with others of the same unit that as many have."""
-    counts = Counter[tuple[str, str | None]]()
+def block_width(scale: Scale, most: int) -> int:
+    """Return how many places in a row of a grid must share a mark, so that there are at most so many marks; 1 where the rows
+    alone are more."""
+    fitting = (width for width in range(2, scale.columns + 1) if scale.rows * -(-scale.columns // width) <= most)
+    return next(fitting, 1)
+
+
+def thin_grid(points: Sequence[PlacedPoint], plan: PointPlan, width: int, name: str | None) -> list[PlacedPoint]:
+    """Return the highest point of each block of a grid, in order; the last twenty are always there."""
+    fast, slow = (plan.axes.index(axis) for axis in (plan.x or "", plan.second or ""))
+    places = {point.axes[fast].value for point in points}
+    rank: dict[Scalar, int] = {
+        place: number for number, place in enumerate(sorted(one for one in places if isinstance(one, int | float)))
+    }
+    highest: dict[tuple[Scalar, int], tuple[float, PlacedPoint]] = {}
+    for point in points[:-LAST_WHOLE]:
+        block = point.axes[slow].value, rank.get(point.axes[fast].value, -1) // width
+        height = -math.inf if (found := height_of(point, name)) is None else found
+        if block not in highest or height > highest[block][0]:
+            highest[block] = height, point
+    kept = sorted((point for _, point in highest.values()), key=lambda point: point.ordinal)
+    return [*kept, *points[-LAST_WHOLE:]]
+
+
+def height_of(point: PlacedPoint, name: str | None) -> float | None:
+    """Return the value of a point that it is judged by, where that is a number."""
+    found = None if name is None else point.values.get(name)
+    value = None if found is None else found.value
+    return value if isinstance(value, int | float) and is_plottable(value) else None
+
+
+def counted_columns(points: Iterable[PlacedPoint]) -> Columns:
+    """Return each value in each of its units, and how many points have a number there."""
+    counts: dict[tuple[str, str | None], int] = {}
     for point in points:
-        counts.update((name, one.unit) for name, one in point.values.items() if is_plottable(one.value))
-    if not counts:
+        for name, one in point.values.items():
+            counts[name, one.unit] = counts.get((name, one.unit), 0) + is_plottable(one.value)
+    return counts
+
+
+def drawn_values(plan: PointPlan, objective: str | None, columns: Columns) -> Sequence[str]:
+    """Return the values to draw: those of the recipe's plot, else the objective, else those that most points have."""
+    return plan.y or ([objective] if objective is not None else suggested_values(columns))
+
+
+def suggested_values(columns: Columns) -> list[str]:
+    """Return the numbers that most points have, the first of equals, with others of the same unit that as many have."""
+    most = max(columns.values(), default=0)
+    if not most:
         return []
-    (_, unit), most = counts.most_common(1)[0]
-    return [name for (name, own), count in counts.items() if (own, count) == (unit, most)][:MOST_LINES]
+    unit = next(unit for (_, unit), count in columns.items() if count == most)
+    return [name for (name, own), count in columns.items() if (own, count) == (unit, most)][:MOST_VALUES]
 
 
 class PointTable(NamedTuple):
@@ -351,32 +410,35 @@ class PointTable(NamedTuple):
     is_live: bool
 
     @classmethod
-    def of(cls, points: Sequence[PlacedPoint], names: Sequence[str] | None, *, is_live: bool) -> "PointTable":
+    def of(
+        cls, points: Sequence[PlacedPoint], columns: Columns, names: Sequence[str] | None, *, is_live: bool
+    ) -> "PointTable":
         """Return a column for each value in each of its units; without one, a value belongs to the first that it has."""
-        found = dict.fromkeys((name, one.unit) for point in points for name, one in point.values.items())
-        known = {name for name, unit in found if unit is not None}
-        columns = [(name, unit) for name, unit in found if unit is not None or name not in known]
-        return cls(points, [one for one in columns if names is None or one[0] in names], is_live)
+        known = {name for name, unit in columns if unit is not None}
+        shown = [(name, unit) for name, unit in columns if unit is not None or name not in known]
+        return cls(points, [one for one in shown if names is None or one[0] in names], is_live)
 
     def rows(self) -> tuple[ListedPoint, ...]:
         """Return the points as they are listed."""
-        first = {name: (name, unit) for name, unit in reversed(self.columns)}
-        return tuple(self._row(point, first) for point in self.points)
+        first = dict(reversed(self.columns))
+        cells = [(name, {unit, None} if first[name] == unit else {unit}) for name, unit in self.columns]
+        return tuple([self._row(point, cells) for point in self.points])
 
-    def _row(self, point: PlacedPoint, first: Mapping[str, tuple[str, str | None]]) -> ListedPoint:
-        at = {(name, one.unit) if one.unit is not None else first.get(name): one for name, one in point.values.items()}
-        shown = [at.get(column) for column in self.columns]
-        return ListedPoint.model_construct(
-            ordinal=point.ordinal,
-            at=point.at,
-            iteration_index=point.position.iteration_index or None,
-            step_index=point.position.step_index,
-            axes=tuple(one.value for one in point.axes),
-            read_back=tuple(one.read_back for one in point.axes),
-            values=tuple(None if one is None else one.value for one in shown),
-            quality=next((one.quality for one in shown if one is not None and one.quality != GOOD), GOOD),
-            is_open=point.closed_by is None and self.is_live,
+    def _row(self, point: PlacedPoint, cells: Sequence[tuple[str, set[str | None]]]) -> ListedPoint:
+        values = point.values
+        found = [values[name] if name in values and values[name].unit in units else None for name, units in cells]
+        row = (
+            point.ordinal,
+            point.at,
+            point.iteration_index or None,
+            point.step_index,
+            tuple([one.value for one in point.axes]),
+            tuple([one.read_back for one in point.axes]),
+            tuple([None if one is None else one.value for one in found]),
+            next((one.quality for one in found if one is not None and one.quality != GOOD), GOOD),
+            point.closed_by is None and self.is_live,
         )
+        return ListedPoint.of_row(LISTED, row)
 
     def axis_columns(self, axes: Sequence[str]) -> tuple[PointColumn, ...]:
         """Return the axes with their units, as they were set last."""

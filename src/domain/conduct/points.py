@@ -2,33 +2,25 @@
 so that every reader, take-over and repetition has the same ones."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from baton.domain.conduct.frames import LedgerPosition, Outline
+from baton.domain.conduct.frames import MOMENTS, PER_STEP, LedgerPosition, Outline
 from baton.domain.conduct.ledger import PointRow
 from baton.domain.conduct.messages import Mark
 from baton.domain.procedure.activity_logbook import StepKind
+from baton.domain.recipe.plots import Listed, PlotShape, RecipePlot, value_names
 from baton.domain.recipe.steps import is_finite
 from baton.domain.step.step_values import GOOD
 
 Scalar = int | float | str | bool | None
-Listed = Mapping[str, Any]  # A step of a pinned list as it is stored.
+SCALARS = (int, float, str)
 NOT_FINITE = frozenset({"nan", "inf", "-inf"})  # What a row of the ledger holds in place of such a number.
 MEASURING = frozenset({StepKind.CAPTURE.value, StepKind.COMPUTE.value, StepKind.ACTION.value})
-NUMBERED = "0123456789"
 STEERING = "__steering__"
-
-
-class PlotShape(StrEnum):
-    LINE = "line"
-    GRID = "grid"
-    SCATTER = "scatter"
-    PASSES = "passes"
 
 
 class Scale(NamedTuple):
@@ -46,6 +38,9 @@ class Setting(NamedTuple):
     unit: str | None = None
 
 
+NOT_SET = Setting()
+
+
 class PointValue(NamedTuple):
     """A value of a point; a gap has none."""
 
@@ -60,7 +55,8 @@ class PlacedPoint(NamedTuple):
 
     ordinal: int  # That of its first row.
     at: datetime
-    position: LedgerPosition
+    iteration_index: int
+    step_index: int
     axes: tuple[Setting, ...]
     values: Mapping[str, PointValue]
     unlisted: frozenset[str] = frozenset()  # Arrays, tables and files.
@@ -78,6 +74,7 @@ class PointPlan:
     shape: PlotShape = PlotShape.LINE
     x: str | None = None
     second: str | None = None  # The other axis of a grid or scatter.
+    y: tuple[str, ...] = ()  # The values that the recipe wants to be drawn.
     scale: Scale | None = None
     objective: str | None = None  # The value that a loop is judged by.
     band: tuple[float, float] | None = None  # What that must come into.
@@ -93,8 +90,11 @@ class PointPlan:
         return tuple(sorted(one for one in last if one is not None))
 
 
-def plan_of(steps: Sequence[Listed], *, loops: bool, convergence: Mapping[str, Any] | None = None) -> PointPlan:
-    """Return what a list of steps says of its points, and the convergence of a loop of what it is judged by."""
+def plan_of(
+    steps: Sequence[Listed], *, loops: bool, convergence: Mapping[str, Any] | None = None, plot: RecipePlot | None = None
+) -> PointPlan:
+    """Return what a list of steps says of its points, the convergence of a loop of what it is judged by, and the recipe of
+    what is drawn."""
     setpoints = [(index, step) for index, step in enumerate(steps) if step["kind"] == StepKind.SETPOINT]
     values: dict[str, dict[str, Any]] = {}
     for _, step in setpoints:
@@ -109,9 +109,27 @@ def plan_of(steps: Sequence[Listed], *, loops: bool, convergence: Mapping[str, A
     if convergence is not None:
         name = convergence["capture_name"]
         plan = replace(plan, objective=plan.names.get(name, name), band=band_of(convergence["criterion"]))
-    if loops:
-        return steered_plan(plan, [axis for axis in axes if steered[axis]])
-    return suggested_plan(plan, places)
+    found = steered_plan(plan, [axis for axis in axes if steered[axis]]) if loops else suggested_plan(plan, places)
+    return found if plot is None else wanted_plan(found, plot)
+
+
+def wanted_plan(plan: PointPlan, plot: RecipePlot) -> PointPlan:
+    """Return a plan as the recipe wants it to be drawn; over an axis that is not moved here, as it is suggested anyway."""
+    plan = replace(plan, y=tuple(dict.fromkeys(plan.names.get(name, name) for name in plot.y)))
+    if plot.x not in plan.axes:
+        return plan
+    is_known = plot.x in (plan.x, plan.second)
+    scale = None if plan.scale is None or not is_known else plan.scale
+    if scale is not None and plot.x == plan.second:
+        scale = Scale(scale.rows, scale.columns)
+    beside = next((one for one in (plan.second, plan.x) if one not in (None, plot.x)), None)
+    suggested = plan.shape if is_known else PlotShape.LINE
+    shape = plot.kind or suggested
+    if shape in (PlotShape.LINE, PlotShape.PASSES):
+        beside = scale = None
+    elif beside is None and shape is PlotShape.GRID:
+        shape = suggested  # a map takes two axes
+    return replace(plan, shape=shape, x=plot.x, second=beside, scale=scale)
 
 
 def band_of(criterion: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -123,25 +141,6 @@ def band_of(criterion: Mapping[str, Any]) -> tuple[float, float] | None:
 def is_steered(value: object) -> bool:
     """Return whether a decider says what a setpoint is set to."""
     return isinstance(value, Mapping) and STEERING in value
-
-
-def value_names(steps: Iterable[Listed]) -> dict[str, str]:
-    """Return the value that each capture belongs to: its own name or, of captures from one signal or program that differ by
-    a number at the end, what they have in common. A list names each capture once, and a scan captures the same often."""
-    together: dict[tuple[str, str], list[str]] = {}
-    for step in steps:
-        if (name := step.get("capture_name")) is not None:
-            source = step.get("address") or step["command"][0]
-            together.setdefault((source, name.rstrip(NUMBERED).rstrip(" _-.") or name), []).append(name)
-    counts: dict[str, int] = {}
-    for _, base in together:
-        counts[base] = counts.get(base, 0) + 1
-    every = {name for names in together.values() for name in names}
-    return {
-        name: base if len(names) > 1 and counts[base] == 1 and (base not in every or base in names) else name
-        for (_, base), names in together.items()
-        for name in names
-    }
 
 
 def planned_places(steps: Iterable[Listed], axes: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -200,9 +199,10 @@ class OpenPoint:
 
     ordinal: int
     at: datetime
-    position: LedgerPosition
-    values: dict[str, PointValue] = field(default_factory=dict)
-    unlisted: set[str] = field(default_factory=set)
+    iteration_index: int
+    step_index: int
+    values: dict[str, PointValue]
+    unlisted: set[str]
 
 
 class PointFold:
@@ -213,64 +213,76 @@ class PointFold:
 
     def __init__(self, outline: Outline, plan: PointPlan) -> None:
         self._outline, self._plan = outline, plan
-        self._at: LedgerPosition | None = None
+        self._place = (-1, -1)  # The pass and the step of the row that it took last.
+        self._first = 0  # The ordinal of the first step of that pass.
         self._axes: dict[str, Setting] = {}
         self._open: OpenPoint | None = None
 
-    def take(self, rows: Iterable[PointRow]) -> Iterator[PlacedPoint]:
-        """Take rows, and yield the points that they close."""
+    def take(self, rows: Iterable[PointRow]) -> list[PlacedPoint]:
+        """Take rows, and return the points that they close."""
+        closed: list[PlacedPoint] = []
         for row in rows:
-            position = LedgerPosition(False, row.iteration_index, row.step_index)
-            if self._at is not None and position <= self._at:
+            place = row.iteration_index, row.step_index
+            if place <= self._place:
                 continue
-            if self._at is not None and position.iteration_index != self._at.iteration_index:
-                yield from self.end_pass()
-            self._at = position
+            if row.iteration_index != self._place[0]:
+                closed += self.end_pass()
+                self._first = self._outline.step(LedgerPosition(False, row.iteration_index, 0), Mark.IN_FLIGHT)
+            self._place = place
             if row.kind == StepKind.SETPOINT:
-                yield from self._close(position)
+                closed += self._close(row.step_index)
                 self._axes[row.address or ""] = setting_of(row)
-            elif not self._plan.axes or self._axes:
-                yield from self._measure(position, row)
+            elif self._axes or not self._plan.axes:
+                closed += self._measure(row)
+        return closed
 
     @property
     def end_ordinal(self) -> int:
         """The ordinal at which the end of the pass closes a point."""
-        index = 0 if self._at is None else self._at.iteration_index
-        return self._outline.step(LedgerPosition(False, index, self._outline.step_count - 1), Mark.DEPOSIT)
+        last = LedgerPosition(False, max(0, self._place[0]), self._outline.step_count - 1)
+        return self._outline.step(last, Mark.DEPOSIT)
 
-    def end_pass(self) -> Iterator[PlacedPoint]:
-        """Yield the open point, which the end of its pass closes."""
-        if self._at is not None:
-            last = LedgerPosition(False, self._at.iteration_index, self._outline.step_count - 1)
-            yield from self._close(last)
+    def end_pass(self) -> Sequence[PlacedPoint]:
+        """Return the open point, which the end of its pass closes."""
+        closed = self._close(self._outline.step_count - 1)
         self._axes = {}
+        return closed
 
     @property
     def open_point(self) -> PlacedPoint | None:
         """The point that still collects values, if there is one."""
-        return None if self._open is None else self._point_of(self._open, None)
-
-    def _measure(self, position: LedgerPosition, row: PointRow) -> Iterator[PlacedPoint]:
-        values, unlisted = values_in(row, self._plan.names)
-        if self._open is not None and not values.keys().isdisjoint(self._open.values):
-            yield from self._close(position)  # it is measured again where it was measured before
         if self._open is None:
-            self._open = OpenPoint(self._outline.step(position, Mark.OUTCOME), row.recorded_at, position)
-        self._open.values |= values
-        self._open.unlisted |= unlisted
-        if not self._plan.axes and not self._outline.loops:
-            yield from self._close(position)
+            return None
+        return self._point_of(replace(self._open, values={**self._open.values}), None)
 
-    def _close(self, position: LedgerPosition) -> Iterator[PlacedPoint]:
-        if self._open is not None:
-            closed, self._open = self._open, None
-            yield self._point_of(closed, self._outline.step(position, Mark.DEPOSIT))
+    def _measure(self, row: PointRow) -> Sequence[PlacedPoint]:
+        values, unlisted = values_in(row, self._plan.names)
+        closed: Sequence[PlacedPoint] = ()
+        if self._open is not None and not values.keys().isdisjoint(self._open.values):
+            closed = self._close(row.step_index)  # it is measured again where it was measured before
+        if self._open is None:
+            ordinal = self._ordinal(row.step_index, Mark.OUTCOME)
+            self._open = OpenPoint(ordinal, row.recorded_at, *self._place, values, unlisted)
+        else:
+            self._open.values |= values
+            self._open.unlisted |= unlisted
+        if not self._plan.axes and not self._outline.loops:
+            return self._close(row.step_index)
+        return closed
+
+    def _close(self, step_index: int) -> Sequence[PlacedPoint]:
+        if self._open is None:
+            return ()
+        closed, self._open = self._open, None
+        return (self._point_of(closed, self._ordinal(step_index, Mark.DEPOSIT)),)
+
+    def _ordinal(self, step_index: int, mark: Mark) -> int:
+        return self._first + PER_STEP * step_index + MOMENTS[mark]
 
     def _point_of(self, point: OpenPoint, closed_by: int | None) -> PlacedPoint:
-        axes = tuple(self._axes.get(axis, Setting()) for axis in self._plan.axes)
-        return PlacedPoint(
-            point.ordinal, point.at, point.position, axes, dict(point.values), frozenset(point.unlisted), closed_by
-        )
+        axes = tuple([self._axes.get(axis, NOT_SET) for axis in self._plan.axes])
+        place = point.ordinal, point.at, point.iteration_index, point.step_index
+        return PlacedPoint(*place, axes, point.values, frozenset(point.unlisted), closed_by)
 
 
 def setting_of(row: PointRow) -> Setting:
@@ -298,7 +310,7 @@ def values_in(row: PointRow, names: Mapping[str, str]) -> tuple[dict[str, PointV
 
 def scalar_of(value: object) -> Scalar:
     """Return a value of a row; NaN and the infinities are gaps, and so is what is no scalar."""
-    return value if isinstance(value, int | float | str) and not is_not_finite(value) else None
+    return value if isinstance(value, SCALARS) and not is_not_finite(value) else None
 
 
 def is_not_finite(value: object) -> bool:

@@ -26,6 +26,7 @@ from baton.domain.recipe.conduct_options import ChosenOptions, OnUnknownOutcome,
 from baton.domain.recipe.expansion import steps_hash
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.patterns import Pattern, PatternSteps, load_pattern_steps
+from baton.domain.recipe.plots import RecipePlot, check_plot
 from baton.domain.recipe.step_actions import KnownActions, check_actions, load_actions, sent_action_names
 from baton.domain.recipe.step_checks import RawSteps, check_steps, read_closing_steps, read_steps
 from baton.domain.recipe.steps import RecipeStep
@@ -49,6 +50,8 @@ class RecipeVersion(Value):
     on_unknown_outcome: OnUnknownOutcome | None = None
     pattern: Pattern | None = None
     """The pattern that the steps were made from; null without one."""
+    plot: RecipePlot | None = None
+    """What is drawn of its points; null where the steps suggest it."""
     occurred_at: datetime
 
 
@@ -87,6 +90,10 @@ class Recipe(Template):
         return self.versions[-1].pattern
 
     @property
+    def plot(self) -> RecipePlot | None:
+        return self.versions[-1].plot
+
+    @property
     def step_count(self) -> int:
         return len(self.steps)
 
@@ -102,9 +109,9 @@ class Recipe(Template):
 recipe = Aggregate(Recipe, "/recipes", context="recipe")
 
 
-class RecipeDefined(Event, of=recipe, version=5, upcasters={1: dict, 2: dict, 3: dict, 4: dict}):
+class RecipeDefined(Event, of=recipe, version=6, upcasters={1: dict, 2: dict, 3: dict, 4: dict, 5: dict}):
     """The steps and closing steps were written down; since version 2 with the options of their conducts, since version 3
-    with units, and since version 5 with the pattern that they were made from."""
+    with units, since version 5 with the pattern that they were made from, and since version 6 with their plot."""
 
     name: str
     capability_id: UUID
@@ -113,17 +120,20 @@ class RecipeDefined(Event, of=recipe, version=5, upcasters={1: dict, 2: dict, 3:
     watch: WatchedGates | None = None
     on_unknown_outcome: OnUnknownOutcome | None = None
     pattern: Pattern | None = None
+    plot: RecipePlot | None = None
 
 
-class RecipeVersioned(TemplateVersioned, of=recipe, version=5, upcasters={1: dict, 2: dict, 3: dict, 4: dict}):
+class RecipeVersioned(TemplateVersioned, of=recipe, version=6, upcasters={1: dict, 2: dict, 3: dict, 4: dict, 5: dict}):
     """All steps and closing steps were replaced under this tag; since version 2 the options of their conducts
-    too, since version 3 with units, and since version 5 with the pattern that they were made from."""
+    too, since version 3 with units, since version 5 with the pattern that they were made from, and since version 6 with
+    their plot."""
 
     steps: Steps
     closing_steps: Steps
     watch: WatchedGates | None = None
     on_unknown_outcome: OnUnknownOutcome | None = None
     pattern: Pattern | None = None
+    plot: RecipePlot | None = None
 
 
 class RecipeDeprecated(TemplateDeprecated, of=recipe):
@@ -181,6 +191,15 @@ GivenPattern = Annotated[
 ]
 
 
+GivenPlot = Annotated[
+    RecipePlot | None,
+    Field(
+        description="What is drawn of its points while it is conducted; left out, what its steps suggest.",
+        exclude_if=lambda plot: plot is None,
+    ),
+]
+
+
 class RecipeSteps(NamedTuple):
     """The capability that steps realise, the steps that their pattern became, where there is one, and their actions."""
 
@@ -200,6 +219,7 @@ class DefineRecipe(ChosenOptions, JudgedCreation[RecipeSteps]):
     """The steps, one after the other: setpoint, action, check, capture or compute."""
     closing_steps: RawSteps = ()
     pattern: GivenPattern = None
+    plot: GivenPlot = None
 
     def gather(self, call: Call) -> Reads[RecipeSteps]:
         return (yield from load_steps(self, self.capability_id))
@@ -225,6 +245,7 @@ class VersionRecipe(ChosenOptions, JudgedVerb[Recipe, RecipeSteps]):
     """The steps, one after the other: setpoint, action, check, capture or compute."""
     closing_steps: RawSteps = ()
     pattern: GivenPattern = None
+    plot: GivenPlot = None
 
     def gather(self, recipe: Recipe, call: Call) -> Reads[RecipeSteps]:
         return (yield from load_steps(self, recipe.capability_id))
@@ -235,6 +256,7 @@ class VersionRecipe(ChosenOptions, JudgedVerb[Recipe, RecipeSteps]):
         if named is not None and (
             steps_hash(content["steps"], content["closing_steps"]) != steps_hash(named.steps, named.closing_steps)
             or first_choices(named) != chosen
+            or named.plot != self.plot
         ):
             detail = f"The tag {self.version_tag} names other steps or options of this recipe already; choose another tag."
             raise RecipeVersionTagConflictError(detail, facts={"version_tag": self.version_tag})
@@ -263,7 +285,9 @@ def read_content(request: DefineRecipe | VersionRecipe, given: RecipeSteps) -> d
     content = {"steps": read_steps(steps), "closing_steps": read_closing_steps(closing_steps)}
     check_steps(**content, schema=given.capability.parameters_schema)
     check_actions(**content, known=given.actions)
-    return {**content, "pattern": request.pattern}
+    if request.plot is not None:
+        check_plot(request.plot, content["steps"])
+    return {**content, "pattern": request.pattern, "plot": request.plot}
 
 
 @recipe.command(post="/{recipe_id}/deprecate", allowed=CURRENT, destructive=True)
@@ -307,6 +331,7 @@ class RecipeView(Value):
     watch: WatchedGates | None
     on_unknown_outcome: OnUnknownOutcome | None
     pattern: Annotated[Pattern | None, Field(description="The pattern that the steps were made from; null without one.")]
+    plot: Annotated[RecipePlot | None, Field(description="What is drawn of its points; null where the steps suggest it.")]
     recipe_id: UUID
 
 

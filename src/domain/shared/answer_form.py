@@ -1,5 +1,8 @@
 """The form of what operations answer."""
 
+from collections.abc import Sequence
+from typing import Self
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -8,3 +11,13 @@ class AnswerForm(BaseModel):
     is first needed, so that a command line that asks one thing starts soon."""
 
     model_config = ConfigDict(defer_build=True)
+
+    @classmethod
+    def of_row(cls, names: Sequence[str], row: Sequence[object]) -> Self:
+        """Return a row of a list whose values are known to fit, unchecked. Lists are long: this is `model_construct` without
+        its look at every field of every row."""
+        made = cls.__new__(cls)
+        object.__setattr__(made, "__dict__", dict(zip(names, row, strict=True)))
+        for name, value in (("fields_set", set(names)), ("extra", None), ("private", None)):
+            object.__setattr__(made, f"__pydantic_{name}__", value)
+        return made

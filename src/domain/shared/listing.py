@@ -3,7 +3,7 @@ with the name of a column means equality (any of, when repeatable), one whose pl
 Things that have names are found by them with a `NamedListQuery`."""
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -71,16 +71,6 @@ class Summary(AnswerForm):
         """Return the row of a state: each column is the state's attribute of that name, the first one its id."""
         id_column = next(iter(cls.model_fields))
         return cls(**{name: state.id if name == id_column else getattr(state, name) for name in cls.model_fields})
-
-    @classmethod
-    def of_row(cls, names: Sequence[str], row: Sequence[object]) -> Self:
-        """Return a row as the store keeps it, unchecked. Lists are long: this is `model_construct` without its look at every
-        field of every row."""
-        made = cls.__new__(cls)
-        object.__setattr__(made, "__dict__", dict(zip(names, row, strict=True)))
-        for name, value in (("fields_set", set(names)), ("extra", None), ("private", None)):
-            object.__setattr__(made, f"__pydantic_{name}__", value)
-        return made
 
     @classmethod
     def item_form(cls) -> type[BaseModel]:

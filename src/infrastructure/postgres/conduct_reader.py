@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import orjson
+
 from baton.application.conduct.conduct_reader import ConductPosition, ConductStatus, ReadCursor, RecordSlice
 from baton.application.conduct.conduct_record import OPENINGS
 from baton.domain.conduct.estimates import StepDuration, StepKey
@@ -182,7 +184,7 @@ payload #> '{reading,quality}', payload -> 'capture_name', payload -> 'measureme
 OF_SPAN = "conduct_id = span.conduct_id AND NOT closing AND mark = 'outcome'"
 WALKED = "step_index >= span.first AND step_index < span.behind"
 POINT_ROWS = f"""
-SELECT json_agg(told) FROM (SELECT told
+SELECT json_agg(told)::text FROM (SELECT told
 FROM unnest(%(conducts)s::uuid[], %(firsts)s::int[], %(behinds)s::int[]) AS span (conduct_id, first, behind),
 LATERAL (
     (SELECT {POINT_COLUMNS}, iteration_index, step_index FROM unnest(%(seeds)s::int[]) AS seed, {Activity.relation}
@@ -288,7 +290,7 @@ class PostgresConductReader:
         walked = {"conducts": conducts, "firsts": firsts, "behinds": behinds, "axes": list(axes), "limit": limit}
         start = {"iteration": place.iteration_index, "index": place.step_index, "seeds": list(place.seeds)}
         row = await self._row(POINT_ROWS, {**walked, **start})
-        return [] if row is None else [point_row(*told) for told in row[0] or ()]
+        return [] if row is None or row[0] is None else [*map(point_row, orjson.loads(row[0]))]
 
     async def read_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         kinds, targets = [kind for kind, _ in keys], [target for _, target in keys]
@@ -336,25 +338,12 @@ def step_row(conduct_id: UUID, row: list[Any]) -> StepRow:
     return StepRow(conduct_id, step_index, mark, attempt, UUID(event_id), datetime.fromisoformat(recorded_at), payload)
 
 
-def point_row(iteration_index: int, step_index: int, kind: str, is_done: bool, recorded_at: str, *said: Any) -> PointRow:
-    address, value, unit, read_back, quality, capture_name, measurements, artifacts = said
-    outputs = [artifact["uri"].rpartition("/")[2] for artifact in artifacts or ()]
-    at = datetime.fromisoformat(recorded_at)
-    return PointRow(
-        iteration_index,
-        step_index,
-        kind,
-        is_done,
-        at,
-        address,
-        value,
-        unit,
-        read_back,
-        quality,
-        capture_name,
-        measurements or (),
-        outputs,
-    )
+def point_row(told: list[Any]) -> PointRow:
+    """Return a row of points as the statement answers it: its fields in their order."""
+    *said, measurements, artifacts = told
+    said[4] = datetime.fromisoformat(said[4])
+    outputs = [artifact["uri"].rpartition("/")[2] for artifact in artifacts] if artifacts else ()
+    return PointRow._make((*said, measurements or (), outputs))
 
 
 def ledger_row(row: dict[str, Any]) -> LedgerRow:

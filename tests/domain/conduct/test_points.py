@@ -10,10 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.conduct.frames import LedgerPosition, Outline
-from baton.domain.conduct.ledger import PointRow
+from baton.domain.conduct.ledger import PointPlace, PointRow
 from baton.domain.conduct.messages import Mark
-from baton.domain.conduct.points import PlacedPoint, PlotShape, PointFold, PointPlan, Scale, plan_of
-from tests.support.domain.world import new_id
+from baton.domain.conduct.point_list import (
+    PointTrack,
+    StreamedPoints,
+    block_width,
+    points_behind,
+    streamed_points,
+    thin_grid,
+)
+from baton.domain.conduct.points import PlacedPoint, PointFold, PointPlan, PointValue, Scale, Setting, plan_of
+from baton.domain.recipe.plots import PlotShape, RecipePlot
+from tests.support.domain.world import World, new_id
 from tests.support.workflows.step_json import action, capture, compute, setpoint, steered_value
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
@@ -157,7 +166,7 @@ def test_the_end_of_a_pass_closes_its_point_and_leaves_no_axis_to_the_next() -> 
     outline = outline_of([*steps, capture("b", "last")], loops=True)
     points = PointFold(outline, plan_of([*steps, capture("b", "last")], loops=True))
     found = [*points.take(rows), *points.end_pass()]
-    assert [one.closed_by for one in found if one.position.step_index == 3] == [
+    assert [one.closed_by for one in found if one.step_index == 3] == [
         outline.step(LedgerPosition(False, index, 3), Mark.DEPOSIT) for index in (1, 2)
     ]
     assert [one.axes[1].value is None for one in found] == [True, False, True, False]
@@ -172,8 +181,10 @@ def test_reading_begins_at_the_last_setpoint_with_where_the_other_axes_are() -> 
 
 
 def random_list(draw: st.DrawFn) -> Steps:
-    kinds = st.sampled_from(["x", "y", "capture", "count"])
-    chosen = draw(st.lists(kinds, min_size=1, max_size=30))
+    return random_steps(draw(st.lists(st.sampled_from(["x", "y", "capture", "count"]), min_size=1, max_size=30)))
+
+
+def random_steps(chosen: Sequence[str]) -> Steps:
     makers = {"capture": lambda n: capture("i0", f"flux_{n}"), "count": lambda n: action("count")}
     return [makers[kind](n) if kind in makers else setpoint(kind, n % 3) for n, kind in enumerate(chosen)]
 
@@ -197,17 +208,120 @@ def test_rows_in_chunks_of_any_size_and_rows_again_give_the_same_points(data: st
     assert all(one.ordinal < (one.closed_by or 0) <= other.ordinal + 1 for one, other in pairwise(whole))
 
 
+def scan_list(draw: st.DrawFn) -> Steps:
+    """Return a list that sets two axes to several values, and measures now and then."""
+    moves = draw(st.lists(st.sampled_from(["x", "y", "capture", "count"]), min_size=1, max_size=30))
+    return [setpoint("x", -1), setpoint("y", -1), *random_steps(moves), setpoint("x", 9), setpoint("y", 9), action("count")]
+
+
+class PointReader:
+    """Reads points from rows, as the ledger would."""
+
+    def __init__(self, steps: Steps, rows: Sequence[PointRow], *, loops: bool) -> None:
+        self.rows = rows
+        self.track = PointTrack(outline_of(steps, loops=loops), plan_of(steps, loops=loops), ())
+        self.world = World()
+        self.world.ports["point_rows"] = self.point_rows
+
+    def point_rows(self, spans: object, axes: object, place: PointPlace, limit: int) -> list[PointRow]:
+        at = place.iteration_index, place.step_index
+        seeds = [row for row in self.rows if row.iteration_index == at[0] and row.step_index in place.seeds]
+        return [*seeds, *[row for row in self.rows if (row.iteration_index, row.step_index) >= at][:limit]]
+
+    def behind(self, ordinal: int, count: int | None) -> list[PlacedPoint]:
+        found: list[PlacedPoint] = self.world.fulfil(points_behind(self.track, ordinal, count))
+        return found
+
+    def streamed_points(self, behind: int, upto: int) -> StreamedPoints:
+        found: StreamedPoints = self.world.fulfil(streamed_points(self.track, behind, upto))
+        return found
+
+
 @given(st.data(), st.booleans())
-def test_reading_may_begin_before_any_point(data: st.DataObject, loops: bool) -> None:
-    steps = random_list(data.draw)
-    plan: PointPlan = plan_of(steps, loops=loops)
-    rows = [row for row in rows_of(steps, int(loops)) if row.kind != "setpoint" or row.address in plan.axes]
+def test_reading_may_begin_anywhere(data: st.DataObject, loops: bool) -> None:
+    steps = scan_list(data.draw)
+    passes = range(1, 3) if loops else [0]
+    rows = [row for index in passes for row in rows_of(steps, index)]
     whole = fold(steps, rows, loops=loops)
-    if not whole or (loops and not plan.axes):
-        return
-    point = data.draw(st.sampled_from(whole))
-    start = plan.start(point.position.step_index)
-    seeds = set(plan.seeds(start))
-    read = [row for row in rows if row.step_index >= start or row.step_index in seeds]
-    later = [one for one in fold(steps, read, loops=loops) if one.ordinal >= point.ordinal]
-    assert later == whole[whole.index(point) :]
+    reader = PointReader(steps, rows, loops=loops)
+    ordinal = data.draw(st.sampled_from([0, *(one.ordinal for one in whole), *(one.closed_by or 0 for one in whole)]))
+    rest = [one if one is not whole[-1] else one._replace(closed_by=None) for one in whole if one.ordinal > ordinal]
+    assert reader.behind(ordinal, None) == rest
+    count = data.draw(st.integers(1, 4))
+    assert reader.behind(ordinal, count) == rest[:count]
+    upto = data.draw(st.sampled_from([one.closed_by or 0 for one in whole]))
+    assert reader.streamed_points(ordinal, upto).closed == [one for one in whole if ordinal < (one.closed_by or 0) <= upto]
+
+
+def test_a_page_that_begins_in_a_row_of_a_grid_knows_where_the_slow_axis_is() -> None:
+    steps = [setpoint("y", 5), setpoint("x", 0), action("count"), setpoint("x", 1), action("count"), setpoint("y", 6)]
+    first, second = PointReader(steps, rows_of(steps), loops=False).behind(0, None)
+    (read,) = PointReader(steps, rows_of(steps), loops=False).behind(first.ordinal, 1)
+    assert (read, [axis.value for axis in read.axes]) == (second, [5, 1])
+
+
+def test_a_stream_tells_of_the_open_point_unless_more_is_known_than_the_reader_was_told() -> None:
+    steps = [setpoint("x", 0), action("count"), setpoint("x", 1), action("count"), setpoint("x", 2)]
+    reader = PointReader(steps, rows_of(steps)[:2], loops=False)
+    first = outcome_of(reader, 1)
+    assert reader.streamed_points(0, first).open == PlacedPoint(
+        first, AT + timedelta(seconds=1), 0, 1, (Setting(0),), COUNTED
+    )
+    reader.rows = rows_of(steps)
+    assert reader.streamed_points(0, first) == ([], None)
+    closed, still_open = reader.streamed_points(0, outcome_of(reader, 2) + 1)
+    assert ([one.ordinal for one in closed], still_open) == ([first], None)
+
+
+def outcome_of(reader: PointReader, step_index: int) -> int:
+    return reader.track.outline.step(LedgerPosition(False, 0, step_index), Mark.OUTCOME)
+
+
+COUNTED = {"sum": PointValue(1.0, "counts")}
+
+
+def test_a_recipe_says_what_is_drawn() -> None:
+    steps = line(3)
+    plan = plan_of(steps, loops=False, plot=RecipePlot(x="x", y=("flux_1",)))
+    assert (plan.shape, plan.x, plan.y) == (PlotShape.LINE, "x", ("flux",))
+    elsewhere = plan_of(steps, loops=False, plot=RecipePlot(x="gone", y=("flux_1", "flux_2")))
+    assert (elsewhere.x, elsewhere.y) == ("x", ("flux",)), "an axis that is not moved is not drawn over"
+    alone = plan_of(steps, loops=False, plot=RecipePlot(x="x", y=("flux_1",), kind=PlotShape.GRID))
+    assert alone.shape is PlotShape.LINE, "a map takes two axes"
+
+
+@pytest.mark.parametrize(
+    ("plot", "drawn"),
+    [
+        ({"x": "y"}, (PlotShape.GRID, "y", "x", Scale(2, 3))),
+        ({"x": "x", "kind": PlotShape.LINE}, (PlotShape.LINE, "x", None, None)),
+        ({"x": "x", "kind": PlotShape.SCATTER}, (PlotShape.SCATTER, "x", "y", Scale(3, 2))),
+    ],
+)
+def test_a_recipe_turns_a_grid_or_draws_it_otherwise(plot: dict[str, Any], drawn: tuple[Any, ...]) -> None:
+    steps = [
+        step
+        for y in (0, 1)
+        for step in (setpoint("y", y), *(one for x in (0, 1, 2) for one in (setpoint("x", x), action("count"))))
+    ]
+    plan = plan_of(steps, loops=False, plot=RecipePlot(y=("sum",), **plot))
+    assert (plan.shape, plan.x, plan.second, plan.scale) == drawn
+
+
+def test_a_thinned_grid_keeps_the_highest_of_each_block_of_a_row() -> None:
+    axes = [(y, x) for y in range(40) for x in (range(60) if y % 2 else range(59, -1, -1))]
+    points = [
+        PlacedPoint(n, AT, 0, n, (Setting(y), Setting(x)), {"flux": PointValue(float((7 * x) % 60))})
+        for n, (y, x) in enumerate(axes)
+    ]
+    plan = PointPlan(("y", "x"), shape=PlotShape.GRID, x="x", second="y", scale=Scale(60, 40))
+    width = block_width(Scale(60, 40), 1980)
+    assert (width, block_width(Scale(2, 3000), 1980)) == (2, 1)
+    kept = thin_grid(points, plan, width, "flux")
+    blocks = {(one.axes[0].value, one.axes[1].value // 2) for one in kept}  # type: ignore[operator]
+    assert len(blocks) == 40 * 30, "no block is without a mark"
+    assert [one for one in kept[:-20] if one.axes[1].value in (2, 3)] == [
+        one for one in points[:-20] if one.axes[1].value == 3
+    ], "21 is more than 14"
+    assert kept[-20:] == points[-20:]
+    assert len(kept) <= 2000

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from baton.domain.conduct.step_drafts import DraftSteps
 from baton.domain.recipe.capability import Capability, DeprecateCapability, VersionCapability
 from baton.domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
+from baton.domain.recipe.plots import RecipePlot
 from baton.domain.recipe.recipe import (
     DefineRecipe,
     DeprecateRecipe,
@@ -60,7 +61,7 @@ def test_the_worked_example_is_defined_and_versioned_payload_for_payload(world: 
     c1 = capability(world)
     (defined,) = world.when(DefineRecipe(**recipe_fields(capability_id=c1)))
     r1 = defined.stream_id
-    unchosen = {"watch": None, "on_unknown_outcome": None, "pattern": None}
+    unchosen = {"watch": None, "on_unknown_outcome": None, "pattern": None, "plot": None}
     assert json.loads(defined.payload()) == {
         "recipe_id": str(r1),
         "name": "flat_field_recipe",
@@ -334,6 +335,26 @@ def test_a_version_may_take_a_pattern_or_drop_it(world: World) -> None:
     assert event.pattern is not None
     version_recipe(world, id, "v3", [setpoint(1)])
     assert (recipe_view(world, id).pattern, recipe_view(world, id, version_tag="v2").pattern) == (None, event.pattern)
+
+
+def test_a_recipe_says_what_is_drawn_and_a_version_says_it_anew(world: World) -> None:
+    plot = {"x": "bl:m1", "y": ["level"]}
+    id = recipe(world, steps=[setpoint(1), capture("level_1"), setpoint(2), capture("level_2")], closing_steps=[], plot=plot)
+    assert recipe_view(world, id).plot == RecipePlot(x="bl:m1", y=("level",))
+    version_recipe(world, id, "v2", [setpoint(1), capture("level")], plot={**plot, "kind": "line"})
+    with expect_refusal("RecipeVersionTagConflictError"):
+        version_recipe(world, id, "v2", [setpoint(1), capture("level")], plot=plot)
+    version_recipe(world, id, "v3", [setpoint(1), capture("level")])
+    assert recipe_view(world, id).plot is None
+
+
+@pytest.mark.parametrize(
+    ("plot", "reason"),
+    [({"x": "bl:elsewhere", "y": ["level"]}, "not_an_axis"), ({"x": "bl:m1", "y": ["level", "gone"]}, "not_captured")],
+)
+def test_a_plot_names_what_the_steps_set_and_capture(world: World, plot: Raw, reason: str) -> None:
+    with expect_refusal("InvalidRecipePlotError", reason):
+        recipe(world, steps=[setpoint(1), capture("level")], closing_steps=[], plot=plot)
 
 
 def test_a_recipe_has_steps_or_a_pattern(world: World) -> None:

@@ -112,14 +112,14 @@ class ConductStack:
         return UUID(executed.body["procedure_id"])
 
     async def register_from_recipe(
-        self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), schema: Any = None, **fields: Any
+        self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), schema: Any = None, plot: Any = None, **fields: Any
     ) -> UUID:
-        """Register a procedure from a recipe of these steps, with parameters of this schema; return its id."""
+        """Register a procedure from a recipe of these steps, with parameters of this schema and this plot; return its id."""
         contract = {"required_affordances": frozenset(), "executor_shapes": frozenset({ExecutorShape.PROCEDURE})}
         code = f"{CODE_PREFIX}{new_id()}"
         capability = await self.do(DefineCapability(code=code, name="Task", parameters_schema=schema, **contract))
         asked = {"name": "steps", "capability_id": (capability.body or {})["capability_id"]}
-        recipe = await self.do(DefineRecipe(**asked, steps=tuple(steps), closing_steps=tuple(closing_steps)))
+        recipe = await self.do(DefineRecipe(**asked, steps=tuple(steps), closing_steps=tuple(closing_steps), plot=plot))
         task = {"name": "Alignment", "kind": "alignment", "recipe_id": (recipe.body or {})["recipe_id"], **fields}
         executed = await self.do(RegisterProcedureFromRecipe(**task))
         return UUID((executed.body or {})["procedure_id"])
