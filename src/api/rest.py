@@ -20,6 +20,7 @@ from baton.domain.shared.listing import Page
 
 INERT = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")  # a picture must not run scripts
 NEXT_CURSOR = b"x-baton-next-cursor"  # of a document that is answered in pages
+NO_CONTENT = 204
 LARGE_BODY = 32 * 1024  # bytes; what is larger keeps the process busy for milliseconds at a time
 
 
@@ -81,7 +82,8 @@ def executed_response(executed: CommandResult) -> Response:
     headers = [(b"x-baton-position", str(executed.position).encode())]
     if executed.replayed:
         headers.append((b"idempotency-replayed", b"true"))
-    body = b"" if executed.body is None else orjson.dumps(executed.body)
+    empty = executed.body is None or executed.status == NO_CONTENT  # which has more for agents, and no body here
+    body = b"" if empty else orjson.dumps(executed.body)
     return Response(executed.status, body, headers)
 
 
