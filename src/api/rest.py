@@ -24,6 +24,7 @@ INERT = (
 )  # a document runs no script, and loads nothing
 DIGEST = b"x-baton-sha256"  # of a document that names its own digest
 NEXT_CURSOR = b"x-baton-next-cursor"  # of a document that is answered in pages
+NO_CONTENT = 204
 LARGE_BODY = 32 * 1024  # bytes; what is larger keeps the process busy for milliseconds at a time
 
 
@@ -86,7 +87,8 @@ def executed_response(executed: CommandResult) -> Response:
     headers = [(b"x-baton-position", str(executed.position).encode())]
     if executed.replayed:
         headers.append((b"idempotency-replayed", b"true"))
-    body = b"" if executed.body is None else orjson.dumps(executed.body)
+    empty = executed.body is None or executed.status == NO_CONTENT  # which has more for agents, and no body here
+    body = b"" if empty else orjson.dumps(executed.body)
     return Response(executed.status, body, headers)
 
 

@@ -222,7 +222,7 @@ COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
     ),
     (
         "approve_clearance",
-        {"clearance_id": "7", "four_eyes": False, "remark": "Have somebody else look at it."},
+        {"four_eyes": False, "remark": "Have somebody else look at it."},
         200,
         "Done: approve_clearance. The clearance is Approved now. Have somebody else look at it.",
     ),

@@ -286,31 +286,20 @@ ONE_PERSON = (
 )
 
 
-class JudgedForm(Value):
-    """A form that goes through its review, and whether a second person must judge it."""
-
-    clearance_id: UUID
-    four_eyes: bool
-    """Whether somebody else than its author must review and approve the form."""
-    remark: str | None
-    """What to mind where one person may do it all; null where a second one must."""
+def remark_on_review(four_eyes: bool) -> list[Answer]:
+    """Return what an agent is told of a form that one person may fill in and approve; nothing where that is not so."""
+    return [] if four_eyes else [Answer({"four_eyes": False, "remark": ONE_PERSON})]
 
 
-def judged_form(clearance: Clearance, four_eyes: bool) -> Answer:
-    """Return the answer of a command on a form in review."""
-    told = JudgedForm(clearance_id=clearance.id, four_eyes=four_eyes, remark=None if four_eyes else ONE_PERSON)
-    return Answer(told.model_dump(mode="json"))
-
-
-@clearance.command(post="/{clearance_id}/submit", allowed=[DEFINED], leads_to=SUBMITTED, status=200, returns=JudgedForm)
+@clearance.command(post="/{clearance_id}/submit", allowed=[DEFINED], leads_to=SUBMITTED)
 class SubmitClearance(JudgedVerb[Clearance, bool]):
-    """Hand the form in for review; the answer says whether a second person must judge it."""
+    """Hand the form in for review."""
 
     def gather(self, clearance: Clearance, call: Call) -> Reads[bool]:
         return (yield from ask(DeploymentPort.deployment)).clearance_four_eyes
 
     def decide(self, clearance: Clearance, call: Call, four_eyes: bool) -> Outcome:
-        return [ClearanceSubmitted(), judged_form(clearance, four_eyes)]
+        return [ClearanceSubmitted(), *remark_on_review(four_eyes)]
 
 
 @clearance.command(post="/{clearance_id}/start-review", allowed=[SUBMITTED], records=ClearanceReviewStarted)
@@ -372,7 +361,7 @@ class AppendClearanceReviewStep(ClearanceReview):
         return [ClearanceReviewStepAppended(**{**dict(self), "decided_at": decided_at}, decided_by=call.principal_id)]
 
 
-@clearance.command(post="/{clearance_id}/approve", allowed=[UNDER_REVIEW], leads_to=APPROVED, status=200, returns=JudgedForm)
+@clearance.command(post="/{clearance_id}/approve", allowed=[UNDER_REVIEW], leads_to=APPROVED)
 class ApproveClearance(ClearanceReview):
     """End the review in favour; an end of the validity window that is given replaces the registered one."""
 
@@ -400,7 +389,7 @@ class ApproveClearance(ClearanceReview):
         valid_until = self.valid_until or clearance.valid_until
         check_window(valid_from, valid_until)
         approved = ClearanceApproved(valid_from=valid_from, valid_until=valid_until, reviewed_by=call.principal_id)
-        return [approved, judged_form(clearance, barred is not None)]
+        return [approved, *remark_on_review(barred is not None)]
 
 
 @clearance.command(post="/{clearance_id}/reject", allowed=[UNDER_REVIEW], destructive=True)

@@ -474,5 +474,5 @@ STATELESS = (
     *(life for context in BROUGHT for life in context.STATELESS),
 )
 """Aggregates without states, and all the verbs they have."""
-OF_NO_STREAM = {"mint_missing_asset_external_ids", "attest_distributions", "hold_everything"}
-"""Commands about no aggregate in particular."""
+OF_NO_STREAM = {"mint_missing_asset_external_ids", "attest_distributions", "hold_everything", "set_up_plan"}
+"""Commands about no aggregate in particular, or about several."""
