@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup, escape
 
 from baton.console.display import number_text
-from baton.console.plots import BOTTOM, LEFT, MARGIN, NARROW, RIGHT, TOP, clock_text, span_of, ticks, time_ticks
+from baton.console.plots import BOTTOM, LEFT, MARGIN, RIGHT, TOP, WIDTH, clock_text, span_of, ticks, time_ticks
 
 AXIS_HEIGHT, BAR_HEIGHT = 120, 64
 BAR_TOP, BAR_BOTTOM = 18, 40
@@ -44,7 +44,7 @@ def time_bar(parts: Sequence[TimedPart], lapses: Sequence[tuple[datetime, str]],
     left, right = span_of(begins, ends)
 
     def across(at: float) -> float:
-        return round(LEFT + (at - left) / (right - left) * (NARROW - LEFT - RIGHT), 1)
+        return round(LEFT + (at - left) / (right - left) * (WIDTH - LEFT - RIGHT), 1)
 
     drawn = []
     for part in parts:
@@ -61,7 +61,7 @@ def time_bar(parts: Sequence[TimedPart], lapses: Sequence[tuple[datetime, str]],
         x = across(lapses_at.timestamp())
         drawn.append(f'<path class="mark" d="M{x} {BAR_TOP - 6}V{BAR_BOTTOM + 6}"/>')
         drawn.append(f'<text x="{x}" y="{BAR_TOP - 7}" text-anchor="middle">{escape(what)}</text>')
-    return picture(NARROW, BAR_HEIGHT, label, drawn)
+    return picture(WIDTH, BAR_HEIGHT, label, drawn)
 
 
 def axis_picture(axis: AxisCourse, step_count: int) -> Markup:
@@ -73,11 +73,11 @@ def axis_picture(axis: AxisCourse, step_count: int) -> Markup:
     def place(x: float, y: float) -> tuple[float, float]:
         across = x / max(step_count, 1)
         up = (y - low) / (high - low)
-        return round(LEFT + across * (NARROW - LEFT - RIGHT), 1), round(
+        return round(LEFT + across * (WIDTH - LEFT - RIGHT), 1), round(
             AXIS_HEIGHT - BOTTOM - up * (AXIS_HEIGHT - TOP - BOTTOM), 1
         )
 
-    drawn = [f'<path class="axis" d="M{LEFT} {TOP}V{AXIS_HEIGHT - BOTTOM}H{NARROW - RIGHT}"/>']
+    drawn = [f'<path class="axis" d="M{LEFT} {TOP}V{AXIS_HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>']
     for value in ticks(low, high, 2):
         _, y = place(0, value)
         drawn.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{escape(number_text(value))}</text>')
@@ -85,25 +85,24 @@ def axis_picture(axis: AxisCourse, step_count: int) -> Markup:
         if edge is not None:
             _, y = place(0, edge)
             drawn.append(
-                f'<path class="edge" d="M{LEFT} {y}H{NARROW - RIGHT}"><title>{name}: {number_text(edge)}</title></path>'
+                f'<path class="edge" d="M{LEFT} {y}H{WIDTH - RIGHT}"><title>{name}: {number_text(edge)}</title></path>'
             )
     for value in ticks(0, step_count, 4):
         x, _ = place(value, low)
         drawn.append(f'<text x="{x}" y="{AXIS_HEIGHT - 8}" text-anchor="middle">{escape(number_text(value))}</text>')
-    path = steps_path([place(*point) for point in axis.points], place(step_count, low)[0] if axis.stop is None else None)
+    path = steps_path([place(*point) for point in axis.points], place(step_count, low)[0])
     drawn.append(f'<path class="line line-0" d="{path}"/>')
     if axis.stop is not None:
         x, y = place(*axis.stop)
         said = escape(f"would stop: {number_text(axis.stop[1])} {axis.unit or ''}".rstrip())
         drawn.append(f'<path class="stops" d="M{x - 6} {y - 6}l12 12m0 -12l-12 12"><title>{said}</title></path>')
-    return picture(NARROW, AXIS_HEIGHT, axis_label(axis), drawn)
+    return picture(WIDTH, AXIS_HEIGHT, axis_label(axis), drawn)
 
 
-def steps_path(places: Sequence[tuple[float, float]], end: float | None) -> str:
+def steps_path(places: Sequence[tuple[float, float]], end: float) -> str:
     """Return the path of a value that stays as it is until it is set again."""
     (x, y), *others = places
-    path = f"M{x} {y}" + "".join(f"H{x}V{y}" for x, y in others)
-    return path if end is None else f"{path}H{end}"
+    return f"M{x} {y}" + "".join(f"H{x}V{y}" for x, y in others) + f"H{end}"
 
 
 def axis_label(axis: AxisCourse) -> str:

@@ -54,6 +54,7 @@ def rehearsal_context(answer: Shown, zone: ZoneInfo) -> Context:
         "look": look,
         "sign": sign,
         "word": word,
+        "sentence": sentence_of(answer),
         "seconds": None if begins is None or ends is None else (ends - begins).total_seconds(),
         "ends_at": ends,
         "bar": bar_of(answer, zone),
@@ -64,6 +65,14 @@ def rehearsal_context(answer: Shown, zone: ZoneInfo) -> Context:
         "more_files": max(0, len(answer["files"]) - MOST_FILES),
         "conditions": [condition_row(one) for one in answer["conditions"]],
     }
+
+
+def sentence_of(answer: Shown) -> str:
+    """Return the verdict in a sentence: the step that decides it and why, or what the answer says."""
+    if (step := answer["trouble"]) is None:
+        return str(answer["message"])
+    which = "Closing step" if step["closing"] else "Step"
+    return f"{which} {step['step_index'] + 1}, {step['label']}: {step['detail']}"
 
 
 def known_end(answer: Shown) -> datetime | None:

@@ -44,7 +44,7 @@ from baton.domain.conduct.run_conduct import ConductRun
 from baton.domain.conduct.twin import TwinSignal, TwinValue, ValueSource
 from baton.domain.equipment.signals import SignalLimits
 from baton.domain.equipment.values import value_field
-from baton.domain.kernel import Call, Command, Query, SortedSet, instant
+from baton.domain.kernel import Call, Command, Query, SortedSet
 from baton.domain.procedure.procedure import (
     HELD,
     ConductMode,
@@ -647,7 +647,7 @@ def conditions_sentence(conditions: Sequence[Condition], at: datetime) -> str:
     needed = [one for one in conditions if one.required]
     missing = [one for one in needed if one.holds_then is Holding.NO]
     unknown = sum(one.holds_then is Holding.UNKNOWN for one in needed)
-    when, ahead = f"At {instant(at)}", f"{unknown} of {len(needed)} conditions are not known ahead"
+    when, ahead = f"At {at:%Y-%m-%d %H:%M} UTC", f"{unknown} of {len(needed)} conditions are not known ahead"
     if missing:
         return (
             f"{when}, {len(missing)} of {len(needed)} conditions do not hold, first {missing[0].condition}: {missing[0].why}"
