@@ -16,7 +16,7 @@ from baton.domain.equipment.assembly import Cardinality, RequiredWire
 from baton.domain.equipment.asset import AssetTier
 from baton.domain.equipment.model import Manufacturer
 from baton.domain.equipment.partition import PartitionRule
-from baton.domain.equipment.values import AlternateIdentifier, Drawing, Owner, Port, SignalLimits
+from baton.domain.equipment.values import AlternateIdentifier, Drawing, Overview, Owner, Port, SignalLimits
 from baton.domain.facility.facility import FacilityIdentifier, FacilityKind
 from baton.domain.kernel import Value
 from baton.domain.queue.queue import OnFailure
@@ -173,6 +173,10 @@ class AssetEntry(FileEntry):
     settings: Annotated[dict[str, JsonValue] | None, note("All settings, as the schemas of its families allow.")] = None
     signal_limits: Annotated[
         dict[str, SignalLimits] | None, note("Lowest and highest value by the signal's address, in the signal's unit.")
+    ] = None
+    overview: Annotated[
+        Overview | None,
+        note("What people watch at a beamline, of its root: up to six signals, and a camera by its address."),
     ] = None
     partition_rule: PartitionRule | None = None
     lifecycle: Annotated[

@@ -39,7 +39,7 @@ from baton.console.rendering import html_response, redirect
 from baton.console.sessions import FORM_TOKEN, ConsoleSession
 from baton.console.shell import ConsoleShell
 from baton.console.units import load_units
-from baton.console.verbs import verb_label
+from baton.console.verbs import HALTING, verb_label
 from baton.domain.conduct.run_conduct import ConductRun, GetRunConduct
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate
@@ -57,6 +57,8 @@ SHOWN = "digest"  # what the approver of a proposal was shown
 LOOKED_AT = (SHOWN, "confirmed_digest")  # the fields that say what somebody was shown who approves or confirms
 LISTS_PHASES = ("phases", "procedure_ids")  # the fields of conduct_run of which one is given
 STEPS = ("steps", "pattern")  # the fields of a recipe of which one is given
+FROM_CONSOLE = "From the console."
+REASONS = ("Sample slipped.", "Beam lost.", "Wrong parameters.")  # why people stop work, at a press
 LOOK_FIRST = "What is approved is what you saw: open the proposal, and approve it there."
 TOLD_BY, OF = ("choice", "uri", "quantity"), ("dataset", "asset", "subject")
 """The fields by which people tell things apart that have no name, and what such things are of."""
@@ -83,6 +85,8 @@ class CommandForms:
         operation, typed = command_of(request), prefilled_fields(request)
         if operation is ConductRun.operation and not any(belongs(name, one) for name in typed for one in LISTS_PHASES):
             typed |= await self._phases_left(request, session, typed)
+        if is_halt(operation):
+            typed = {"reason": FROM_CONSOLE, **typed}
         unseen = operation is ApproveProposal.operation and SHOWN not in typed
         problem = {"detail": LOOK_FIRST, "code": None} if unseen else None
         return await self._page(request, session, operation, typed, problem=problem)
@@ -214,12 +218,19 @@ class CommandForms:
             "would": would,
             "picture": picture,
             "zone": console.zone.key,
+            "reasons": REASONS if is_halt(operation) else (),
         }
         if request.header(b"x-fragment") is not None:
             html = console.templates.render("form.html", {**context, "form_token": session.form_token})
             return html_response(html, status)
         shell = await console.shell(request, session, None, title=words_of(operation.name))
         return html_response(console.templates.render("form_page.html", {**shell, **context}), status)
+
+
+def is_halt(operation: Operation) -> bool:
+    """Return whether a command stops a run or a procedure for a reason: it is given without typing."""
+    about = operation.aggregate is not None and operation.aggregate.name in ("Run", "Procedure")
+    return about and operation.name.partition("_")[0] in HALTING and "reason" in operation.input.model_fields
 
 
 def is_placed(fault: Mapping[str, object], errors: Mapping[str, Sequence[str]]) -> bool:

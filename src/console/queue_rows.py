@@ -101,7 +101,11 @@ def target_href(queue_id: str, item: Row) -> str:
 
 def parameters_line(target: Row) -> str:
     """Return the parameters that a target gives, in a line."""
-    given = target["override_parameters"] if target["kind"] == "ConductPlan" else target["bindings"]
+    return values_line(target["override_parameters"] if target["kind"] == "ConductPlan" else target["bindings"])
+
+
+def values_line(given: Row) -> str:
+    """Return values by their names, in a line."""
     parts = [f"{name} {short_text(plain_text(value))}" for name, value in list(given.items())[:MOST_PARAMETERS]]
     more = [f"{len(given) - MOST_PARAMETERS} more"] if len(given) > MOST_PARAMETERS else []
     return ", ".join((*parts, *more))

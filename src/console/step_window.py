@@ -1,19 +1,18 @@
 """Steps as people read them: what each does in words, its state by sign and word, which part of a list is shown, and a strip
 that shows all of it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from baton.console.display import duration_text, number_text
+from baton.console.display import number_text
 from baton.console.page_queries import Shown
 from baton.domain.conduct.step_list import StepState
+from baton.domain.step.step_words import operand_words, with_unit
 
 SHOWN_STEPS = 60
-LONGEST_VALUE = 120
 STRIP_WIDTH, STRIP_HEIGHT, THINNEST = 900, 22, 3.0
 SIGNS = {
     StepState.DONE: ("good", "✓"),
@@ -34,6 +33,7 @@ class StepLine:
 
     number: int
     words: str
+    address: str | None
     state: str
     look: str
     sign: str
@@ -55,59 +55,14 @@ class StepPager:
     last: int | None
 
 
-def words_of_step(step: Shown) -> str:
-    """Return what a step does, in words."""
-    unit = f" {step['unit']}" if step.get("unit") else ""
-    match step["kind"]:
-        case "setpoint":
-            read = " and read it back" if step.get("verify") else ""
-            return f"Set {step['address']} to {operand_text(step['value'])}{unit}{read}"
-        case "action":
-            given = ", ".join(f"{name} {operand_text(value)}" for name, value in step.get("params", {}).items())
-            return f"Do {step['name']}" + (f" with {given}" if given else "")
-        case "check":
-            wanted = criterion_text(step["criterion"]) + unit
-            if step.get("timeout"):
-                return f"Wait until {step['address']} is {wanted}, {duration_text(step['timeout'])} at most"
-            return f"Check that {step['address']} is {wanted}"
-        case "capture":
-            return f"Read {step['address']} as {step['capture_name']}" + (f" in{unit}" if unit else "")
-    left = step.get("capture_name") or step.get("output_ref_name")
-    return f"Run {' '.join(step['command'])}" + (f" for {left}" if left else "")
-
-
-def criterion_text(criterion: Shown) -> str:
-    """Return what a reading is judged by, in words."""
-    expected = operand_text(criterion["expected"])
-    return f"{expected} ± {number_text(criterion['tolerance'])}" if "tolerance" in criterion else expected
-
-
-def operand_text(value: object) -> str:
-    """Return a value of a step, or what it will be taken from."""
-    match value:
-        case {"__capture__": name}:
-            return f"the captured {name}"
-        case {"__steering__": name}:
-            return f"the advised {name}"
-        case {"__output__": name}:
-            return f"the output {name}"
-        case {"kind": kind, "shape": shape}:
-            return f"{kind} of {' by '.join(map(str, shape))}"
-        case str():
-            return value
-        case bool() | int() | float():
-            return number_text(value)
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
-
-
 def step_line(item: Shown, *, over: bool) -> StepLine:
     """Return one step as a row; where the procedure is over, what is ahead is not done any more."""
     state = StepState(item["state"])
     look, sign = SIGNS[state]
     return StepLine(
         number=item["step_index"] + 1,
-        words=words_of_step(item["step"]),
+        words=item["words"],
+        address=item["step"].get("address"),
         state=state.value,
         look=look,
         sign=sign,
@@ -122,10 +77,9 @@ def step_line(item: Shown, *, over: bool) -> StepLine:
 
 def outcome_text(item: Shown) -> str:
     """Return what a step read or captured, with its unit."""
-    unit = f" {item['unit']}" if item["unit"] else ""
     if item["captured_value"] is not None:
-        return f"{item['capture_name']} = {number_text(item['captured_value'])}{unit}"
-    return "" if item["reading"] is None else f"reads {operand_text(item['reading'])}{unit}"
+        return f"{item['capture_name']} = {with_unit(number_text(item['captured_value']), item['unit'])}"
+    return "" if item["reading"] is None else f"reads {with_unit(operand_words(item['reading']), item['unit'])}"
 
 
 def pager_of(first_index: int, shown: int, count: int) -> StepPager:

@@ -17,6 +17,7 @@ CONTEXTS = {
             "equipment.asset_views",
             "views.asset_integration",
             "equipment.asset_reading",
+            "equipment.overview",
             "equipment.family",
         ),
         *("equipment.role", "equipment.model", "equipment.frame", "equipment.mount", "equipment.assembly"),

@@ -55,7 +55,7 @@ def test_a_file_is_applied_once_and_an_export_of_it_changes_nothing(
     assert export_record(empty_baton, "rotary") == DONE
     part = capsys.readouterr().out
     assert "rotary" in part
-    assert "camera" not in part.lower()
+    assert "testcamera" not in part.lower()
     assert export_record(empty_baton, "nothing") == REFUSED
 
 

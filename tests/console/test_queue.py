@@ -2,6 +2,7 @@
 
 import time
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 import httpx
@@ -243,7 +244,9 @@ async def test_a_launch_is_queued_although_a_gate_is_closed_and_changed_in_its_p
 async def send_sheet(api: Api, id: str, name: str, content: bytes, **typed: str) -> httpx.Response:
     token = (await load(api, f"/console/queues/{id}")).value("form_token")
     files = {"file": (name, content)} if name else {"none": ("", b"")}
-    return await api.request("POST", f"/console/queues/{id}/spreadsheet", data={"form_token": token, **typed}, files=files)
+    return await api.request(
+        "POST", f"/console/queues/{id}/spreadsheet", data={"form_token": token, "_add": "1", **typed}, files=files
+    )
 
 
 async def test_rows_of_a_spreadsheet_are_added_or_every_fault_is_shown(api: Api, hall: Hall) -> None:
@@ -290,6 +293,47 @@ async def test_rows_of_a_spreadsheet_are_added_or_every_fault_is_shown(api: Api,
         added = (await waiting_items(api, id))[-1]["target"]
         assert [one["recipe_id"] for one in added["phases"]] == [hall.flats_id], "as the last run had them"
         await api.execute(f"/runs/{run_id}/abort", {"reason": "it was for its phases"})
+
+
+async def test_a_spreadsheet_is_shown_before_it_is_added_and_has_a_template(api: Api, hall: Hall) -> None:
+    async with open_queue(api, hall) as id:
+        what = f"plan:{hall.plan_id}"
+        template = await api.get(f"/console/queues/{id}/template.csv", what=what)
+        assert template.text.splitlines() == ["title,subject,exposure,binning,angles,not_before,pause_after", ",,0.1,2,,,"]
+        assert 'filename="template.csv"' in template.headers["content-disposition"]
+        token = (await load(api, f"/console/queues/{id}")).value("form_token")
+        typed, files = (
+            {"form_token": token, "what": what, "phase.0": hall.scan_id},
+            {"file": ("rows.csv", b"title,exposure\nd,0.4\n")},
+        )
+        shown = await api.request("POST", f"/console/queues/{id}/spreadsheet", data=typed, files=files)
+        page = PageSource.of(shown.text)
+        assert (shown.status_code, "Add 1 row" in {one.text for one in page.all("button")}) == (200, True)
+        assert any("d" in one.text and "exposure 0.4" in one.text for one in page.all("tr"))
+        assert await titles_of(api, id) == [], "nothing is added yet"
+        options = await api.get(f"/console/queues/{id}/sheet-options", what=what)
+        assert "template.csv?what=plan" in options.text
+
+
+async def test_chosen_items_are_moved_and_removed_together(api: Api, hall: Hall) -> None:
+    async with open_queue(api, hall, "a", "b", "c", "d") as id:
+        await api.execute(f"/queues/{id}/hold", {"reason": "search"})
+        token = (await load(api, f"/console/queues/{id}")).value("form_token")
+        ids = [one["item_id"] for one in await waiting_items(api, id)]
+
+        async def send(do: str, *chosen: str) -> httpx.Response:
+            content = urlencode([("form_token", token), ("do", do), *(("item", one) for one in chosen)])
+            form = {"Content-Type": "application/x-www-form-urlencoded"}
+            return await api.request("POST", f"/console/queues/{id}/several", content=content, headers=form)
+
+        assert (await send("front", ids[2], ids[3])).status_code == 303
+        assert await titles_of(api, id) == ["c", "d", "a", "b"]
+        await send("pause", ids[0], ids[1])
+        assert [one["pause_after"] for one in await waiting_items(api, id)] == [False, False, True, True]
+        await send("remove", ids[3], ids[0])
+        assert await titles_of(api, id) == ["c", "b"]
+        refused = await send("remove")
+        assert (refused.status_code, "No item that waits is chosen" in refused.text) == (409, True)
 
 
 async def test_a_hostile_spreadsheet_costs_the_service_nothing(api: Api, hall: Hall) -> None:
@@ -345,4 +389,4 @@ async def test_added_items_belong_to_who_added_them(api: Api, hall: Hall) -> Non
     mira = await api.create("/actors", {"name": "Mira Okafor"})
     async with open_queue(api, hall) as id:
         await add_items(api.acting_as(mira), hall, id, "a")
-        assert has_text(await load(api, f"/console/queues/{id}"), "added by Mira Okafor")
+        assert has_text(await load(api, f"/console/queues/{id}"), "Added by Mira Okafor")

@@ -65,6 +65,12 @@ async def expect_order(page: Page, *titles: str) -> None:
     await expect(page.locator("ol.queue h3")).to_have_text([re.compile(f"^\\s*{title}") for title in titles])
 
 
+async def open_actions(page: Page, title: str) -> None:
+    """Open the actions on an item."""
+    actions = row(page, title).locator("details.actions")
+    await until(lambda: actions.evaluate("(part) => part.open || part.querySelector('summary').click()"))
+
+
 def row(page: Page, title: str) -> Any:
     return page.locator("ol.queue > li", has=page.get_by_role("heading", name=title)).first
 
@@ -102,6 +108,7 @@ async def test_what_cannot_start_is_added_from_the_start_form_and_waits_for_its_
     await page.get_by_role("button", name="Add to the queue").click()
     await page.wait_for_url(re.compile(f"/console/queues/{queue_id}"))
     await expect_order(page, "Alpha", "Beta", "Gamma", "Delta", "Bar 7, load step 1")
+    await open_actions(page, "Bar 7, load step 1")
     await page.get_by_role("button", name="Move Bar 7, load step 1 to the front").click()
     first = page.locator("ol.queue > li").first
     await expect(first).to_contain_text("Bar 7, load step 1")
@@ -114,6 +121,7 @@ async def test_what_cannot_start_is_added_from_the_start_form_and_waits_for_its_
 
 async def test_an_item_is_moved_with_the_keyboard_and_keeps_the_focus(page: Page, api: Api, queue_id: str) -> None:
     await look_at(page, api, queue_id)
+    await open_actions(page, "Delta")
     button = page.get_by_role("button", name="Move Delta up")
     await button.focus()
     await page.keyboard.press("Enter")
@@ -121,6 +129,7 @@ async def test_an_item_is_moved_with_the_keyboard_and_keeps_the_focus(page: Page
     await expect(button).to_be_focused()
     await page.keyboard.press("Enter")
     await expect_order(page, "Alpha", "Delta", "Beta", "Gamma")
+    await open_actions(page, "Alpha")
     await page.get_by_role("button", name="Move Alpha to the end").press("Enter")
     await expect_order(page, "Delta", "Beta", "Gamma", "Alpha")
     assert await titles_of(api, queue_id) == ["Delta", "Beta", "Gamma", "Alpha"]
@@ -132,6 +141,8 @@ async def test_a_press_is_not_lost_to_news_that_arrive_before_it_ends(
     async with open_window(browser) as other:
         await look_at(page, api, queue_id)
         await look_at(other, api, queue_id)
+        await open_actions(page, "Beta")
+        await open_actions(other, "Delta")
         await row(page, "Beta").get_by_role("link", name=re.compile("Remove")).hover()
         await page.mouse.down()
         await other.get_by_role("button", name="Move Delta up").press("Enter")
@@ -183,6 +194,7 @@ async def test_who_moves_too_late_sees_the_refusal_and_the_new_order(page: Page,
     await page.goto(f"{api.base_url}/console/queues/{queue_id}")
     first = UUID((await waiting_items(api, queue_id))[0]["item_id"])
     await record(api, queue_id, StartQueueItem(item_id=first, attempt=1))
+    await open_actions(page, "Beta")
     await page.get_by_role("button", name="Move Beta up").click()
     await expect(page.locator("[data-said]")).to_contain_text("The item is Running; only one that waits can be changed")
     await page.unroute("**/console/live*")
@@ -196,16 +208,21 @@ async def test_who_moves_too_late_sees_the_refusal_and_the_new_order(page: Page,
 
 async def test_an_item_is_edited_duplicated_paused_behind_and_removed(page: Page, api: Api, queue_id: str) -> None:
     await look_at(page, api, queue_id)
+    await open_actions(page, "Beta")
     await page.get_by_role("link", name="Edit… Beta").click()
     await submit_dialog(page, "Edit item", Title="Beta, again", Not_before="2030-05-20T14:00:00")
     await expect(row(page, "Beta, again")).to_contain_text("not before 2030-05-20 14:00:00")
+    await open_actions(page, "Gamma")
     await page.get_by_role("button", name="Duplicate Gamma").click()
     await expect_order(page, "Alpha", "Beta, again", "Gamma", "Gamma", "Delta")
+    await open_actions(page, "Alpha")
     await page.get_by_role("button", name="Pause after Alpha").click()
     await expect(row(page, "Alpha")).to_contain_text("pause after it")
+    await open_actions(page, "Delta")
     await page.get_by_role("link", name="Remove… Delta").click()
     await submit_dialog(page, "Remove item", Reason="no sample")
     await expect_order(page, "Alpha", "Beta, again", "Gamma", "Gamma")
+    await open_actions(page, "Alpha")
     await page.get_by_role("link", name="Parameters… of Alpha").click()
     await page.get_by_label("Exposure").fill("250 ms")
     await page.get_by_role("button", name="Change the item").click()
@@ -214,6 +231,19 @@ async def test_an_item_is_edited_duplicated_paused_behind_and_removed(page: Page
     items = await waiting_items(api, queue_id)
     assert [one["pause_after"] for one in items] == [True, False, False, False]
     assert (items[0]["target"]["bindings"], items[1]["not_before"]) == ({"exposure": 0.25}, "2030-05-20T12:00:00Z")
+
+
+async def test_items_are_chosen_and_moved_together(page: Page, api: Api, queue_id: str) -> None:
+    await look_at(page, api, queue_id)
+    several = page.locator("#several")
+    await expect(several).to_be_hidden()
+    for title in ("Gamma", "Delta"):
+        await page.get_by_role("checkbox", name=f"Choose {title}").check()
+    await expect(several).to_contain_text("2 chosen")
+    await several.get_by_role("button", name="To the front").click()
+    await expect_order(page, "Gamma", "Delta", "Alpha", "Beta")
+    await expect(several).to_be_hidden()
+    assert await titles_of(api, queue_id) == ["Gamma", "Delta", "Alpha", "Beta"]
 
 
 async def drop(page: Page, name: str, content: bytes) -> None:
@@ -239,6 +269,7 @@ async def test_a_spreadsheet_is_dropped_with_its_faults_shown_and_then_added(
 ) -> None:
     await look_at(page, api, queue_id)
     await page.get_by_label("What the rows are for").select_option(value=f"plan:{hall.plan_id}")
+    await expect(page.locator("#sheet-options")).to_contain_text("template.csv")
     await page.get_by_text("Phases of a plan, assets of a recipe").click()
     await page.locator("#sheet-phase-0").select_option(value=hall.scan_id)
     await drop(page, "bars.csv", WRONG)
@@ -249,7 +280,8 @@ async def test_a_spreadsheet_is_dropped_with_its_faults_shown_and_then_added(
     assert len(await waiting_items(api, queue_id)) == 4
     workbook = {"name": "bars.xlsx", "mimeType": "application/octet-stream", "buffer": workbook_of(GOOD)}
     await page.locator("#sheet-file").set_input_files(workbook)  # type: ignore[arg-type]
-    await page.get_by_role("button", name="Add the rows").click()
+    await expect(sheet.locator("tbody tr")).to_contain_text(["Bar 7", "Bar 8"])
+    await page.get_by_role("button", name="Add 2 rows").click()
     await expect(page.locator("[data-said]")).to_contain_text("2 items added from bars.xlsx")
     await expect(sheet.get_by_role("alert")).to_have_count(0)
     await expect_order(page, "Alpha", "Beta", "Gamma", "Delta", "Bar 7", "Bar 8")

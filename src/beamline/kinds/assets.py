@@ -20,7 +20,7 @@ from baton.beamline.kinds.kind import (
     split_path,
 )
 from baton.domain.equipment.asset import AssetTier
-from baton.domain.equipment.values import NO_LIMITS, value_field
+from baton.domain.equipment.values import NO_LIMITS, NO_OVERVIEW, value_field
 
 MOVES = {
     ("Commissioned", "Active"): ("activate_asset",),
@@ -43,7 +43,14 @@ class AssetSection(Section[AssetEntry]):
         "identifiers": "alternate_identifiers",
     }
     creates = "register_asset"
-    later = {"ports": (), "settings": {}, "signal_limits": {}, "partition_rule": None, "lifecycle": "Commissioned"}
+    later = {
+        "ports": (),
+        "settings": {},
+        "signal_limits": {},
+        "overview": NO_OVERVIEW,
+        "partition_rule": None,
+        "lifecycle": "Commissioned",
+    }
     unrecorded = frozenset({"formerly", "children"})
     fixed = ("tier", "facility", "model", "controller", "drawing")
     why_fixed = "no command changes it; register another asset and retire this one"
@@ -74,6 +81,9 @@ class AssetSection(Section[AssetEntry]):
         yield from self.members(old, new, "owners", "owner", plain, ("name",))
         yield from self.members(old, new, "ports", "port", port_fields, ("port_name",))
         yield from self.limits(old, new)
+        if self.differs(old, new, "overview"):
+            sentence = shown_change("overview", old.overview, new.overview)
+            yield Update("set_asset_overview", plain(new.overview), sentence, at=("overview",))
         if self.differs(old, new, "partition_rule"):
             rule = {"partition_rule": plain(new.partition_rule)}
             yield Update(

@@ -194,12 +194,26 @@ def progress_text(session: ServiceSession, work: FoundWork) -> str | None:
         return f"the engine does not know its conduct any more: look at the equipment, then {go_on}baton abort {work.id}"
     if work.kind == "procedure":
         view = session.client.call("get_procedure_conduct", procedure_id=work.id)
-        return None if view.conduct_id is None else str(view.message)
+        return None if view.conduct_id is None else ": ".join(filter(None, (str(view.message), step_words(session, view))))
     conduct_view = session.client.call("get_run_conduct", run_id=work.id)
     places = [one.procedure_id for one in conduct_view.phases]
     if conduct_view.current_procedure_id not in places:
         return None
     return f"phase {places.index(conduct_view.current_procedure_id) + 1} of {len(places)}"
+
+
+def step_words(session: ServiceSession, view: Any) -> str | None:
+    """Return what the step does that a live conduct is at, in words, as far as the caller may see it."""
+    from baton.client.refusals import Forbidden
+
+    if view.result is not None or view.step_index is None:
+        return None
+    place = {"closing": view.phase == "Closing", "first_index": view.step_index, "limit": 1}
+    try:
+        listed = session.client.call("list_procedure_steps", procedure_id=view.procedure_id, **place)
+    except Forbidden:
+        return None
+    return next((str(one.words) for one in listed.items), None)
 
 
 def drawn(plot: bool, plot_of: str | None) -> str | bool:

@@ -2,36 +2,51 @@
 changed and removed here, one by one or from a spreadsheet."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import StringIO
 from typing import Any
 
 from baton.api.http import Request, Response
 from baton.api.schemas import input_schema
 from baton.client.exchanges import CallScript, ClientSession
-from baton.client.queue_items import add_from_table
+from baton.client.queue_items import table_request
 from baton.client.refusals import ClientError, ProposedError
 from baton.client.spreadsheets import MOST_BYTES, MOST_ROWS, SpreadsheetError, is_placed
-from baton.console.actions import BACK, lead_to, lead_to_proposal, options_of, safe_path, typed_in
-from baton.console.display import href_of
-from baton.console.forms import FormReader
+from baton.client.table_items import NOT_BEFORE, PAUSE_AFTER, SUBJECT, TITLE, RowItem
+from baton.console.actions import BACK, FROM_CONSOLE, lead_to, lead_to_proposal, options_of, safe_path, typed_in
+from baton.console.display import href_of, is_uuid
+from baton.console.forms import FormReader, plain_text
 from baton.console.in_process import REFUSALS, InProcessClient, entry_of
 from baton.console.launch_context import last_phases
 from baton.console.launch_form import PHASE
 from baton.console.page import SECOND, Context, Loader, MenuGroup, handles, page
 from baton.console.page_queries import PageQueries, Shown
 from baton.console.pages.start import GATED
-from baton.console.queue_rows import changed_digest, gates_of, moves_of, outcome_of, parameters_line, verbs_on
+from baton.console.queue_rows import changed_digest, gates_of, moves_of, outcome_of, parameters_line, values_line, verbs_on
 from baton.console.queueing import GONE, find_waiting, live_queues
 from baton.console.rehearsals import coming_time, load_rehearsal
-from baton.console.rendering import html_response
+from baton.console.rendering import PAGE_HEADERS, html_response
 from baton.console.sessions import ConsoleSession
 from baton.console.shell import ConsoleShell
 from baton.console.uploads import UploadedFile, read_file_form
 from baton.console.verbs import verb_button
 from baton.domain.contexts import REGISTRY
 from baton.domain.queue.items import AHEAD, RUNNING
-from baton.domain.queue.queue import AddQueueItems, EditQueueItem, OpenQueue, QueueItemNotFoundError
+from baton.domain.queue.queue import (
+    AddQueueItems,
+    EditQueueItem,
+    MoveQueueItem,
+    OpenQueue,
+    QueueItemNotFoundError,
+    RemoveQueueItem,
+)
 from baton.domain.queue.views import GetQueue, ListQueueItems, ListQueues, QueueItemView
+from baton.domain.recipe.capability import GetCapability
+from baton.domain.recipe.method import GetMethod
+from baton.domain.recipe.plan import GetPlan
+from baton.domain.recipe.recipe import GetRecipe
+from baton.domain.registry import Operation
 from baton.domain.views.beamline_now import GetBeamlineNow
 from baton.domain.views.conduct_rehearsal import Rehearse
 
@@ -40,7 +55,9 @@ SHOWN_ITEMS = 50
 PHASES = 4  # that the rows of a spreadsheet can have
 STEERING = ("hold_queue", "resume_queue", "retire_queue")
 WATCHED = (*GATED, "Run", "Procedure")
-WHAT, ASSETS = "what", "assets"
+WHAT, ASSETS, ADD = "what", "assets", "_add"
+SHOWN_ROWS = 100  # of a spreadsheet, before it is added
+NONE_CHOSEN = "No item that waits is chosen; choose one or several first."
 
 queue_menu = page("/queue", "Queue", "What is conducted next at each beamline.", template="queue.html", menu=MenuGroup.WORK)
 queue_page = page(
@@ -195,8 +212,23 @@ async def load_items(queries: PageQueries) -> Context:
             }
         )
     after = first + len(rows)
-    more = {"first": first, "after": after, "count": len(waiting), "next_id": ids[after] if after < len(ids) else ""}
-    return {"queue": queue, "items": rows, "size": SHOWN_ITEMS, "may_rehearse": queries.may(Rehearse), **more}
+    ends = [forecasts[id]["expected_end"] for id in ids if id in forecasts]
+    all_done_at = ends[-1] if ends and len(ends) == len(ids) and all(ends) else None
+    more = {
+        "several": may_change(queries),
+        "may_rehearse": queries.may(Rehearse),
+        "all_done_at": all_done_at,
+        "first": first,
+        "after": after,
+        "count": len(waiting),
+        "next_id": ids[after] if after < len(ids) else "",
+    }
+    return {"queue": queue, "items": rows, "size": SHOWN_ITEMS, **more}
+
+
+def may_change(queries: PageQueries) -> bool:
+    """Return whether the person may move, change and remove items."""
+    return queries.may(*(one.operation for one in (MoveQueueItem, EditQueueItem, RemoveQueueItem)))
 
 
 def first_shown(text: str, count: int) -> int:
@@ -221,15 +253,114 @@ async def load_forms(queries: PageQueries) -> Context:
 
 
 async def spreadsheet_context(queries: PageQueries, typed: Mapping[str, str], **found: object) -> Context:
-    """Return what the form shows that adds from a spreadsheet: what its rows can be for, and what was found wrong."""
+    """Return what the form shows that adds from a spreadsheet: what its rows can be for, its columns, what was found."""
     queue_id = await shown_queue_id(queries)
     if queue_id is not None:
         await queries.show(GetQueue, queue_id)  # one that is not there has no page
+    several = queue_id is not None and may_change(queries)
     if queue_id is None or not queries.may(AddQueueItems.operation):
-        return {"sheet": None, "queue_id": queue_id}
+        return {"sheet": None, "queue_id": queue_id, "several": several}
     plans, recipes, assets = [await options_of(kind, queries) for kind in ("Plan", "Recipe", "Asset")]
     sheet = {"plans": plans, "recipes": recipes, "assets": assets, "phases": PHASES, "typed": typed, "rows": MOST_ROWS}
-    return {"sheet": {**sheet, "bytes": MOST_BYTES, "faults": (), "more": 0, **found}, "queue_id": queue_id}
+    columns = await sheet_columns(queries, typed.get(WHAT, ""))
+    sheet |= {"bytes": MOST_BYTES, "faults": (), "more": 0, "preview": (), "columns": tuple(columns), **found}
+    return {"sheet": sheet, "queue_id": queue_id, "several": several}
+
+
+async def sheet_columns(queries: PageQueries, what: str) -> dict[str, object]:
+    """Return the columns of a spreadsheet for a plan or a recipe, with the values that a row has without them."""
+    kind, _, id = what.partition(":")
+    if not is_uuid(id):
+        return {}
+    if kind == "plan" and queries.may(GetPlan, GetMethod) and (plan := await queries.show_found(GetPlan, id)) is not None:
+        method = await queries.show(GetMethod, plan["method_id"])
+        own, schema, values = [TITLE, SUBJECT], method["parameters_schema"], plan["default_parameters"]
+    elif kind == "recipe" and (recipe := await queries.show_found(GetRecipe, id)) is not None:
+        capability = await queries.show_found(GetCapability, recipe["capability_id"])
+        own, schema, values = [TITLE], (capability or {}).get("parameters_schema"), {}
+    else:
+        return {}
+    parameters = {name: values.get(name, "") for name in (schema or {}).get("properties", {})}
+    return {**dict.fromkeys(own, ""), **parameters, NOT_BEFORE: "", PAUSE_AFTER: ""}
+
+
+@handles("GET", "/queues/{queue_id}/sheet-options")
+async def show_sheet_options(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
+    """Answer what a spreadsheet for a plan or a recipe has: its columns, and the phases of the last run."""
+    queries = await adding_queries(console, request, session)
+    what = queries.query.get(WHAT, "")
+    kind, _, id = what.partition(":")
+    phases = await last_phases(queries, id) if kind == "plan" and is_uuid(id) else []
+    typed = {WHAT: what, **{f"{PHASE}.{number}": id for number, id in enumerate(phases[:PHASES])}}
+    return html_response(console.templates.render("queue/sheet_options.html", await spreadsheet_context(queries, typed)))
+
+
+@handles("GET", "/queues/{queue_id}/template.csv")
+async def serve_template(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
+    """Answer with a spreadsheet to fill in: the columns of a plan or recipe, and a row with its usual values."""
+    queries = await adding_queries(console, request, session)
+    columns = await sheet_columns(queries, queries.query.get(WHAT, "")) or dict.fromkeys(
+        (TITLE, NOT_BEFORE, PAUSE_AFTER), ""
+    )
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows((columns, [plain_text(value) for value in columns.values()]))
+    headers = [*PAGE_HEADERS, (b"content-disposition", b'attachment; filename="template.csv"')]
+    return Response(200, text.getvalue().encode(), headers, content_type=b"text/csv; charset=utf-8")
+
+
+async def adding_queries(console: ConsoleShell, request: Request, session: ConsoleSession) -> PageQueries:
+    """Return the queries of a person who may add to the queue of the address."""
+    queries = console.queries_of(request, session)
+    queries.require([AddQueueItems.operation, GetQueue.operation])
+    await queries.show(GetQueue, queries.id("queue_id"), include=None)
+    return queries
+
+
+@handles("POST", "/queues/{queue_id}/several")
+async def change_several(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
+    """Move, pause after or remove the items that were chosen, one after the other in their order."""
+    queries, typed = console.queries_of(request, session), typed_in(await request.body())
+    queue = await queries.show(GetQueue, queries.id("queue_id"), include=None)
+    waiting = [str(one["item_id"]) for one in queue["items"] if one["status"] in AHEAD]
+    chosen = [id for id in waiting if id in typed.get("item", "").split()]
+    client = InProcessClient.of(console.parts.operations, session.caller)
+    try:
+        for operation, arguments in changes_of(typed, waiting, chosen):
+            given = {"queue_id": queue["id"], **arguments}
+            await client.carry_out(client.session.call(entry_of(operation), given))
+    except ProposedError as error:
+        return lead_to_proposal(request, session, error, console.zone, client.session.position)
+    except (*REFUSALS, ClientError) as error:
+        detail = str(error) if isinstance(error, ClientError) else error.detail
+        return html_response(console.templates.render("queue/refused.html", {"detail": detail}), 409)
+    to = safe_path(typed.get(BACK)) or href_of("Queue", queue["id"])
+    said = f"{len(chosen)} {'item' if len(chosen) == 1 else 'items'} {SAID[typed['do']]}"
+    return lead_to(request, session, to, said, client.session.position)
+
+
+MOVED = {"front": "moved to the front", "end": "moved to the end"}
+PAUSED = {"pause": "with a pause behind", "continue": "without a pause"}
+SAID = {**MOVED, **PAUSED, "remove": "removed"}
+
+
+def changes_of(
+    typed: Mapping[str, str], waiting: Sequence[str], chosen: Sequence[str]
+) -> Iterator[tuple[Operation, dict[str, object]]]:
+    """Yield the commands that do with the chosen items what was asked for."""
+    if not chosen or typed.get("do") not in SAID:
+        raise ClientError(NONE_CHOSEN)
+    before = next((id for id in waiting if id not in chosen), None) if typed["do"] == "front" else None
+    if typed["do"] == "front" and before is None:
+        return
+    for id in chosen:
+        match typed["do"]:
+            case "front" | "end":
+                yield MoveQueueItem.operation, {"item_id": id, **({"before_item_id": before} if before else {})}
+            case "remove":
+                yield RemoveQueueItem.operation, {"item_id": id, "reason": typed.get("reason") or FROM_CONSOLE}
+            case pausing:
+                yield EditQueueItem.operation, {"item_id": id, "pause_after": pausing == "pause"}
 
 
 @handles("POST", "/queues/{queue_id}/duplicate")
@@ -276,8 +407,11 @@ async def add_spreadsheet(console: ConsoleShell, request: Request, session: Cons
         if purpose.get("plan") and not purpose["recipes"]:
             purpose["recipes"] = await last_phases(queries, str(purpose["plan"])) or None
         table = await console.parts.host.table_reader.read_table(*file)
-        added = add_from_table(client.session, queries.id("queue_id"), table, zone=queries.zone, **purpose)
-        ids = await client.carry_out(added)
+        asked = await client.carry_out(
+            table_request(client.session, queries.id("queue_id"), table, zone=queries.zone, **purpose)
+        )
+        if ADD in form.typed:
+            await client.carry_out(client.session.call(entry_of(AddQueueItems.operation), asked.arguments))
     except ProposedError as error:
         return lead_to_proposal(request, session, error, console.zone, client.session.position)
     except SpreadsheetError as error:
@@ -288,14 +422,44 @@ async def add_spreadsheet(console: ConsoleShell, request: Request, session: Cons
     except REFUSALS as refusal:
         found = {"faults": (refusal.detail,)}
     else:
+        if ADD not in form.typed:
+            return await show_rows(console, request, session, queries, form.typed, table.name, asked.items)
         to = safe_path(form.typed.get(BACK)) or href_of("Queue", queries.path["queue_id"])
-        said = f"{len(ids)} {'item' if len(ids) == 1 else 'items'} added from {table.name}"
+        count = len(asked.items)
+        said = f"{count} {'item' if count == 1 else 'items'} added from {table.name}"
         return lead_to(request, session, to, said, client.session.position)
-    own = await spreadsheet_context(queries, form.typed, **found)
+    return await sheet_response(console, request, session, queries, form.typed, 422, **found)
+
+
+async def show_rows(
+    console: ConsoleShell,
+    request: Request,
+    session: ConsoleSession,
+    queries: PageQueries,
+    typed: Mapping[str, str],
+    name: str,
+    items: Sequence[RowItem],
+) -> Response:
+    """Return the rows of a spreadsheet as they would be added; nothing is added yet."""
+    shown = [{**vars(one), "parameters": values_line(one.parameters)} for one in items[:SHOWN_ROWS]]
+    found = {"name": name, "preview": shown, "row_count": len(items), "unshown": len(items) - len(shown)}
+    return await sheet_response(console, request, session, queries, typed, 200, **found)
+
+
+async def sheet_response(
+    console: ConsoleShell,
+    request: Request,
+    session: ConsoleSession,
+    queries: PageQueries,
+    typed: Mapping[str, str],
+    status: int,
+    **found: object,
+) -> Response:
+    """Return what was found in a spreadsheet, below its form."""
+    own = await spreadsheet_context(queries, typed, **found)
     if request.header(b"x-fragment") is not None:
-        context = {**own, "form_token": session.form_token, "back": form.typed.get(BACK, "")}
-        return html_response(console.templates.render("queue/spreadsheet.html", context), 422)
-    return await console.page_response(request, session, queue_page, queries, own, 422)
+        return html_response(console.templates.render("queue/sheet_rows.html", own), status)
+    return await console.page_response(request, session, queue_page, queries, own, status)
 
 
 def chosen_file(file: UploadedFile | None) -> tuple[str, bytes]:
@@ -305,7 +469,7 @@ def chosen_file(file: UploadedFile | None) -> tuple[str, bytes]:
     return file.name, file.content
 
 
-def row_purpose(typed: Mapping[str, str]) -> dict[str, object]:
+def row_purpose(typed: Mapping[str, str]) -> dict[str, Any]:
     """Return what the rows of a spreadsheet are for, as it was chosen."""
     kind, _, id = typed.get(WHAT, "").partition(":")
     phases = [typed[name] for number in range(PHASES) if typed.get(name := f"{PHASE}.{number}")]

@@ -48,6 +48,38 @@ function showTimes(from = document) {
 setInterval(showTimes, 1000);
 showTimes();
 
+// Notices: where somebody asked for it, the browser says what became of the work that they started. Such a tab stays live.
+const notifies = () => "Notification" in window && Notification.permission === "granted" && localStorage.getItem("notify") === "1";
+const notifySwitch = one("[data-notify-switch]");
+function showNotifySwitch() {
+  notifySwitch.hidden = !("Notification" in window);
+  notifySwitch.setAttribute("aria-pressed", notifies());
+  notifySwitch.textContent = notifies() ? "Notifies you" : "Notify me";
+}
+if (notifySwitch) {
+  showNotifySwitch();
+  notifySwitch.addEventListener("click", async () => {
+    const wanted = !notifies();
+    if (wanted) await Notification.requestPermission();
+    localStorage.setItem("notify", wanted ? "1" : "0");
+    localStorage.setItem("noticed", JSON.stringify(notices().map((notice) => notice.dataset.notice)));
+    showNotifySwitch();
+    if (wanted && !notifies()) say("The browser does not allow notifications of this page; allow them in its settings.", true);
+  });
+}
+const notices = () => all("#region-notices [data-notice]");
+function tellNotices() {
+  if (!notifies()) return;
+  const known = JSON.parse(localStorage.getItem("noticed") || "[]");
+  for (const notice of notices()) {
+    if (known.includes(notice.dataset.notice)) continue;
+    const shown = new Notification(notice.textContent, { body: notice.dataset.text, tag: notice.dataset.notice });
+    shown.addEventListener("click", () => { focus(); location.assign(notice.href); });
+  }
+  localStorage.setItem("noticed", JSON.stringify(notices().map((notice) => notice.dataset.notice)));
+}
+document.addEventListener("replaced", (event) => { if (event.target.id === "region-notices") tellNotices(); });
+
 // Live regions. A tab that nobody looks at is not live; it is brought up to date when it is looked at again.
 const pulse = one("[data-pulse]");
 const live = document.body.dataset.live;
@@ -71,7 +103,7 @@ function showPulse() {
 // What arrives for a place while somebody presses, drags or types in it is shown when they are done: no click is lost.
 const late = new Map(); // by the id of the place, what shows it
 let pressed = null;
-const isInHand = (region) => region.contains(pressed) || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea"));
+const isInHand = (region) => region.contains(pressed) || (region.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), select, textarea"));
 const showLate = () => setTimeout(() => [...late.values()].forEach((show) => show()));
 document.addEventListener("pointerdown", (event) => { if (event.button === 0) pressed = event.target; }, true);
 function letGo() {
@@ -89,18 +121,30 @@ function replaceRegion(news) {
   if (isInHand(region)) return late.set(id, () => replaceRegion(news));
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const at = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.getAttribute("href") ? `[href="${CSS.escape(focused.getAttribute("href"))}"]` : null);
-  const open = all("details", region).map((part) => part.open);
+  const kept = (part, index) => part.id || index;
+  const open = new Map(all("details", region).map((part, index) => [kept(part, index), part.open]));
+  const checked = all("input[type=checkbox]:checked", region).map((box) => box.id);
   const scrolled = all(".scroll", region).map((part) => [part.scrollTop, part.scrollLeft]);
   region.innerHTML = html;
   region.dataset.mark = mark;
-  all("details", region).forEach((part, index) => { if (open[index]) part.open = true; });
+  all("details", region).forEach((part, index) => { if (open.get(kept(part, index))) part.open = true; });
+  all("input[type=checkbox]", region).forEach((box) => { if (checked.includes(box.id)) box.checked = true; });
   all(".scroll", region).forEach((part, index) => { if (scrolled[index]) [part.scrollTop, part.scrollLeft] = scrolled[index]; });
   if (at) one(at, region)?.focus({ preventScroll: true });
   showTimes(region);
+  labelCells(region);
   region.dispatchEvent(new CustomEvent("replaced", { bubbles: true }));
 }
+// Tables become cards on a phone: each cell has its heading beside it.
+function labelCells(from = document) {
+  for (const table of all(".scroll > table:has(thead)", from)) {
+    const heads = all("thead th", table).map((head) => head.textContent.trim());
+    for (const row of all("tbody tr", table)) [...row.children].forEach((cell, index) => (cell.dataset.label = heads[index] || ""));
+  }
+}
+labelCells();
 function connect() {
-  if (!live || source || document.hidden) return;
+  if (!live || source || (document.hidden && !notifies())) return;
   source = new EventSource(`/console/live?at=${encodeURIComponent(live)}`);
   source.addEventListener("region", (event) => { heardAt = Date.now(); replaceRegion(JSON.parse(event.data)); });
   source.addEventListener("pulse", (event) => { heardAt = Date.now(); skew = JSON.parse(event.data).at * 1000 - Date.now(); showPulse(); });
@@ -118,7 +162,7 @@ function disconnect() {
   if (source) source.close();
   source = null;
 }
-document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+document.addEventListener("visibilitychange", () => (document.hidden && !notifies() ? disconnect() : connect()));
 addEventListener("pagehide", disconnect);
 addEventListener("pageshow", connect);
 setInterval(showPulse, 500);
@@ -173,7 +217,12 @@ async function submitForm(form, submitter) {
     const target = new URL(to, location.href);
     if (target.pathname !== location.pathname) return location.assign(to);
     all("form[data-judge]").forEach(judge);
+    if (form.dataset.chosen !== undefined) {
+      form.reset();
+      showChosen();
+    }
     if (form.dataset.place) {
+      document.getElementById(form.dataset.place).innerHTML = "";
       form.reset();
       all(".refusal", form).forEach((part) => part.remove());
     }
@@ -199,6 +248,12 @@ document.addEventListener("click", (event) => {
     dialog.close();
   }
 });
+document.addEventListener("click", (event) => {
+  const reason = event.target.closest("[data-fill]");
+  if (!reason) return;
+  document.getElementById(reason.dataset.fill).value = reason.value;
+  one(".buttons button", reason.form)?.focus();
+});
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.matches("[data-command], [data-act]") || event.submitter?.matches("[data-in-place]")) {
@@ -209,6 +264,80 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("change", (event) => {
   const show = event.target.closest("[data-reshow]");
   if (show) submitForm(show.form, { name: "_show", value: "1", getAttribute: () => null });
+});
+
+// The search in the head suggests while somebody types: what the page of the search would show.
+const finder = one("#find");
+const suggestions = one("[data-suggestions]");
+let findSoon = 0;
+async function suggest() {
+  const text = finder.value.trim();
+  const got = text ? await exchange(`/console/find?q=${encodeURIComponent(text)}`) : null;
+  if (text !== finder.value.trim()) return;
+  const found = got && new DOMParser().parseFromString(got.text, "text/html").getElementById("region-found");
+  suggestions.innerHTML = found ? found.innerHTML : "";
+  suggestions.hidden = !found;
+}
+const endFind = () => { if (suggestions) suggestions.hidden = true; };
+if (finder) {
+  finder.addEventListener("input", () => { clearTimeout(findSoon); findSoon = setTimeout(suggest, 150); });
+  finder.form.addEventListener("keydown", (event) => {
+    const links = all("a", suggestions);
+    const at = links.indexOf(document.activeElement);
+    if (event.key === "Escape") { endFind(); finder.focus(); }
+    if (suggestions.hidden || !links.length || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
+    event.preventDefault();
+    const next = at + (event.key === "ArrowDown" ? 1 : -1);
+    (next < 0 ? finder : links[Math.min(next, links.length - 1)]).focus();
+  });
+  document.addEventListener("click", (event) => { if (!finder.form.contains(event.target)) endFind(); });
+}
+
+// The menu of a phone is a sheet, whose button counts what waits in it.
+const menuSwitch = one("[data-menu-switch]");
+function showMenu(isOpen) {
+  document.body.classList.toggle("menu-open", isOpen);
+  menuSwitch.setAttribute("aria-expanded", isOpen);
+}
+function countMenu() {
+  const sum = all(".menu .n").reduce((whole, part) => whole + (parseInt(part.textContent) || 0), 0);
+  if (menuSwitch) one("[data-menu-count]").textContent = sum ? ` ${sum}` : "";
+}
+menuSwitch?.addEventListener("click", () => showMenu(!document.body.classList.contains("menu-open")));
+document.addEventListener("replaced", countMenu);
+countMenu();
+
+// The keys, and what is open beside a row.
+const keysDialog = one("[data-keys-dialog]");
+const keysSwitch = one("[data-keys-switch]");
+if (keysSwitch) {
+  keysSwitch.hidden = false;
+  keysSwitch.addEventListener("click", () => keysDialog.showModal());
+}
+function closeActions(but = null) {
+  all("details.actions[open]").forEach((part) => { if (!part.contains(but)) part.open = false; });
+}
+document.addEventListener("click", (event) => closeActions(event.target));
+
+// Items that are chosen are changed together.
+function showChosen() {
+  const form = one("[data-chosen]");
+  if (!form) return;
+  const count = all(`input[type=checkbox][form="${form.id}"]:checked`).length;
+  form.classList.toggle("any", count > 0);
+  one("[data-chosen-count]", form).textContent = `${count} chosen`;
+}
+document.addEventListener("change", showChosen);
+document.addEventListener("replaced", showChosen);
+showChosen();
+
+// A choice that has more to be filled in loads that; a file is looked at as soon as it is chosen.
+document.addEventListener("change", async (event) => {
+  if (event.target.matches("[data-sends]") && event.target.files.length) event.target.form.requestSubmit();
+  const { load, into } = event.target.dataset;
+  if (!load) return;
+  const got = await exchange(`${load}?${new URLSearchParams({ [event.target.name]: event.target.value })}`);
+  if (got?.answer.ok) document.getElementById(into).innerHTML = got.text;
 });
 
 // Items that wait are dragged by their handles. Where one is let go is sent as its buttons send it, and the list changes when
@@ -340,13 +469,19 @@ document.addEventListener("input", () => (typedAt = Date.now()));
 document.addEventListener("judged", (event) => rehearseLater(event.target), true);
 all("form[data-rehearse]").forEach(rehearseLater);
 
-// Keys: H holds, S stops, Shift+A aborts; never while something is typed. Escape lets go what is dragged.
+// Keys: H holds, S stops, Shift+A aborts, / finds; never while something is typed. Escape lets go what is dragged, and closes.
 document.addEventListener("keydown", (event) => {
   if (drag && event.key === "Escape") return endDrag();
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  if (event.key === "Escape") {
+    one("details.actions[open] > summary")?.focus();
+    closeActions();
+    if (document.body.classList.contains("menu-open")) showMenu(false);
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), textarea, select, dialog")) return;
   const button = one(`[data-key="${CSS.escape(event.key)}"]`);
   if (button) {
     event.preventDefault();
-    button.click();
+    if (button.localName === "input") button.focus();
+    else button.click();
   }
 });

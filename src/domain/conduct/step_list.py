@@ -27,6 +27,7 @@ from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.reads import Reads, ask, events_of, record_of
 from baton.domain.step.plan_steps import plan_name
 from baton.domain.step.results import StepVerdict, shown_value
+from baton.domain.step.step_words import address_of_step, addresses_in, signal_names, step_words
 
 BEFORE_CURRENT = 6  # One part in so many of the steps that are shown lies before the current one.
 
@@ -66,6 +67,8 @@ class ListedStep(AnswerForm):
     step_index: int
     label: str
     """What the step does, in a few words."""
+    words: str
+    """What the step does, in the words of its equipment; the address of its signal is in the step."""
     step: Step
     """The step as it is conducted."""
     state: StepState
@@ -167,16 +170,22 @@ class ListProcedureSteps(Query[ProcedureSteps]):
         for index, step in enumerate(listed.steps, place.first):
             if plan_name(step) is not None and book.state(index) in (StepState.RUNNING, StepState.UNKNOWN):
                 plans[index] = yield from recorded_plan(book.rows_of(index), place, progress)
+        names = yield from signal_names(addresses_in(listed.steps))
+        facts = [facts_in(book.rows_of(index)) for index, _ in enumerate(listed.steps, place.first)]
+        units = {
+            address_of_step(step): known["unit"] for step, known in zip(listed.steps, facts, strict=True) if "unit" in known
+        }
         items = [
             ListedStep(
                 step_index=index,
                 label=describe_step(step, deployment.action_timeout, deployment.compute_timeout).label,
+                words=step_words(step, names, units.get(address_of_step(step))),
                 step=step,
                 state=book.state(index),
-                **facts_in(book.rows_of(index)),
+                **known,
                 plan_step=plans.get(index),
             )
-            for index, step in enumerate(listed.steps, place.first)
+            for index, (step, known) in enumerate(zip(listed.steps, facts, strict=True), place.first)
         ]
         skipped = {one.step_index for one in procedure.skipped_waits if one.iteration_index == place.iteration_index}
         count = listed.closing_count if self.closing else listed.step_count

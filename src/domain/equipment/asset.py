@@ -56,6 +56,7 @@ class Asset(State):
     """The number of the settings schema's revision, by family, that the settings were checked against."""
     alternate_identifiers: tuple[AlternateIdentifier, ...]
     signal_limits: Mapping[str, values.SignalLimits] = field(default_factory=dict)  # By address.
+    overview: values.Overview = values.NO_OVERVIEW
     located_in_enclosure_id: UUID | None
     ports: tuple[Port, ...] = ()
     owners: tuple[Owner, ...]
@@ -209,6 +210,13 @@ class AssetSignalLimitsSet(Event, of=asset):
     reason: FreeText
 
 
+class AssetOverviewSet(Event, of=asset, overwrites=True):
+    """What people watch at a beamline was said, all of it; without a signal and a camera, nothing any more."""
+
+    signals: tuple[values.OverviewSignal, ...]
+    camera: str | None
+
+
 class AssetOwnerAdded(Event, of=asset):
     """The asset got an owner."""
 
@@ -248,7 +256,8 @@ class AssetExternalIdAssigned(ExternalIdEvent, of=asset):
 PartEvent = AssetPortAdded | AssetPortRemoved | AssetOwnerAdded | AssetOwnerRemoved | AssetFamilyAdded | AssetFamilyRemoved
 IdentifierEvent = AssetAlternateIdentifierAdded | AssetAlternateIdentifierRemoved | AssetExternalIdAssigned
 PlaceEvent = AssetRelocated | AssetAttachedToFixture | AssetDetachedFromFixture
-ValueEvent = AssetRenamed | AssetConditionReport | AssetSettingsUpdated | AssetPartitionRuleUpdated | AssetSignalLimitsSet
+SignalEvent = AssetSignalLimitsSet | AssetOverviewSet
+ValueEvent = AssetRenamed | AssetConditionReport | AssetSettingsUpdated | AssetPartitionRuleUpdated | SignalEvent
 AssetEvent = PartEvent | IdentifierEvent | PlaceEvent | ValueEvent
 
 
@@ -286,6 +295,8 @@ def evolve(asset: Asset, event: AssetEvent) -> Asset:
             others = {at: one for at, one in asset.signal_limits.items() if values.value_field(at) != signal}
             given = {} if limits == values.NO_LIMITS else {event.address: limits}
             return copy_with(asset, signal_limits={**others, **given})
+        case AssetOverviewSet():
+            return copy_with(asset, overview=values.Overview(signals=event.signals, camera=event.camera))
         case AssetOwnerAdded():
             return copy_with(asset, owners=by_name((*asset.owners, Owner(**dict(event)))))
         case AssetOwnerRemoved():

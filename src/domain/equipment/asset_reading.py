@@ -29,6 +29,7 @@ class AssetContent(Value):
     settings: Mapping[str, Any]
     alternate_identifiers: tuple[values.AlternateIdentifier, ...]
     signal_limits: Mapping[str, values.SignalLimits]
+    overview: values.Overview
     located_in_enclosure_id: UUID | None
     ports: tuple[values.Port, ...]
     owners: tuple[values.Owner, ...]

@@ -26,6 +26,10 @@ class InvalidAssetPortError(Invalid, context="equipment"):
     """A port needs a name and a signal type that are not blank."""
 
 
+class InvalidAssetOverviewError(Invalid, context="equipment"):
+    """A name or an address of the overview is blank, or two of its signals share a name."""
+
+
 class DrawingSystem(StrEnum):
     ICMS = "ICMS"
     EDMS = "EDMS"
@@ -87,6 +91,27 @@ NO_LIMITS = SignalLimits()
 def value_field(address: str) -> str:
     """Return the address of a signal with its field; an EPICS record without one stands for its VAL field."""
     return address if "." in address.rpartition(":")[2] else f"{address}.VAL"
+
+
+class OverviewSignal(Value):
+    """A signal that people watch at a beamline, by the name that they know it by."""
+
+    name: Annotated[str, Text(60, InvalidAssetOverviewError, "name of a watched signal")]
+    """What people call the signal, such as Ring current."""
+    address: Annotated[str, Text(300, InvalidAssetOverviewError, "address of a watched signal")]
+    """The signal, by its address in the control system."""
+
+
+class Overview(Value):
+    """What people watch at a beamline at any time: a few signals, and what a camera took last."""
+
+    signals: tuple[OverviewSignal, ...] = ()
+    """The signals that are shown, in their order."""
+    camera: Annotated[str, Text(300, InvalidAssetOverviewError, "address of the camera")] | None = None
+    """The camera whose latest picture is shown, by its address in the control system; null for none."""
+
+
+NO_OVERVIEW = Overview()
 
 
 class Owner(Value):

@@ -259,6 +259,7 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "resume_visit": ("start_visit", "hold_visit"),
     "release_control_of_surface": ("start_visit", "take_control_of_surface"),
     **dict.fromkeys(("activate_asset", "decommission_asset", "get_beamline_now", "open_queue"), (register_root,)),
+    "set_asset_overview": (register_root,),
     "exit_asset_maintenance": ("enter_asset_maintenance",),
     "add_asset_family": ("define_family",),
     "remove_asset_family": ("define_family", "add_asset_family"),

@@ -47,6 +47,7 @@ MEANINGS = {
     "offset": "What is added to the product of value and gain, in the output unit.",
     "optional_affordances": "What presenters of the role may let one do besides.",
     "output_unit": "The unit of the value that the axis is set to.",
+    "overview": "What people watch at the beamline: a few signals, and a camera's latest picture.",
     "owners": "The institutions that own it.",
     "parameter_overrides": "Values of the fixture's own, checked against the schema of its assembly.",
     "parameter_overrides_schema": "The JSON Schema of the values that a fixture may have of its own.",

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from baton.domain.equipment.asset import AssetAttachedToFixture
+from baton.domain.equipment.asset import AssetAttachedToFixture, AssetRelocated
 from baton.domain.equipment.mount import INSTALLED
 from tests.domain.equipment.test_placement import form
 from tests.support.domain.assets import facility_world, family, fixture, install_in_mount, part, root
@@ -153,6 +153,17 @@ def in_a_mount(world: World, id: UUID, scene: Scene) -> None:
     world.claims[INSTALLED, str(id)] = new_id()
 
 
+def without_parent(world: World, id: UUID, scene: Scene) -> None:
+    enclosures = dict.fromkeys(("from_enclosure_id", "to_enclosure_id"))
+    world.given(
+        id, AssetRelocated(from_parent_id=scene.bench, to_parent_id=None, reason="a beamline of its own", **enclosures)
+    )
+
+
+def watched_signals(scene: Scene) -> dict[str, Any]:
+    return {"signals": [{"name": "Rotation", "address": "lum:m102"}]}
+
+
 def wear_reason(scene: Scene) -> dict[str, Any]:
     return {"reason": "runout above 1 micron"}
 
@@ -210,6 +221,7 @@ ASSET = Lifecycle(
         "set_asset_signal_limits": in_service_verb(
             "SetSignalLimits", lambda scene: {"address": "lum:m102.VAL", "low": -5, "high": 5, "reason": "its travel"}
         ),
+        "set_asset_overview": replace(in_service_verb("SetOverview", watched_signals), arranged=without_parent),
         "add_asset_owner": in_service_verb("AddOwner", lambda scene: {"name": "Acme University"}),
         "remove_asset_owner": in_service_verb("RemoveOwner", lambda scene: {"name": "Lumen Light Source"}),
         "update_asset_partition_rule": in_service_verb(
