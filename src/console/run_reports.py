@@ -171,7 +171,7 @@ def phase_page(report: ReportedPhase, zone: ZoneInfo) -> PhasePage:
     ended = phase.ended_at
     seconds = (ended - phase.started_at).total_seconds() if ended and phase.started_at else None
     curve = curve_of(report.points, {})
-    plot = None if curve is None or not curve.marks else picture_of(report.points, curve, zone)
+    plot = None if curve is None or not curve.values else picture_of(report.points, curve, zone)
     lines = [
         tuple(step_line(one.model_dump(mode="json"), over=over) for one in steps)
         for steps in (report.shown_steps, report.shown_closing)
