@@ -69,6 +69,19 @@ class TestOneCommand:
         procedure_id = answer.json()["procedure_ids"][0]
         assert (await api.get(f"/procedures/{procedure_id}")).json()["kind"] == "darks"
 
+    async def test_what_a_plan_was_set_up_with_is_launched_by_the_next_request(self, api: Api) -> None:
+        mark = uuid4().hex
+        steps = [{"kind": "setpoint", "address": f"{mark}:turn", "value": 90.0}]
+        devices = [{"name": "Turntable", "address": f"{mark}:turn"}]
+        made = await api.post("/plan-setups", {"name": f"Turn {mark}", "devices": devices, "steps": steps})
+        assert made.status_code == 201, made.text
+        asked = {"recipe_id": made.json()["recipe_id"], "target_asset_ids": made.json()["asset_ids"]}
+        answer = await api.post("/launches", asked)
+        assert answer.status_code == 201, answer.text
+        run = {"name": "Turn", "plan_id": made.json()["plan_id"]}
+        gates = (await api.post("/runs/preflight", run)).json()["gates"]
+        assert {one["gate"] for one in gates if not one["passed"]} == {"clearance_present", "clearance_active"}
+
     async def test_the_same_key_twice_answers_the_first(self, api: Api) -> None:
         recipe_id, key = await single_recipe(api), uuid4().hex
         first = await api.post("/launches", {"recipe_id": recipe_id}, Idempotency_Key=key)
