@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.api.test_touched_signals import own_signals
-from tests.support.console.browser import IN_A_BROWSER, findings_in_both_themes, open_window, take_pictures, watch_faults
+from tests.support.console.browser import IN_A_BROWSER, findings_in_both_themes, open_window, watch_faults
 from tests.support.console.hall import Hall
 from tests.support.service import Api
 from tests.support.workflows.step_json import setpoint
