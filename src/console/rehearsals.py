@@ -90,9 +90,16 @@ def bar_of(answer: Shown, zone: ZoneInfo) -> object:
     ]
     if not parts:
         return None
+    parts += [
+        TimedPart(f"waits: {one['label']}", begins, begins + timedelta(seconds=one["seconds"]), "look")
+        for one in answer["waits"]
+        if (begins := instant_of(one["begins_at"]))
+    ]
     lapses = [(at, gate_words(one["condition"])) for one in answer["conditions"] if (at := instant_of(one["until"]))]
-    within = [(at, what) for at, what in lapses if parts[0].begins_at <= at <= parts[-1].ends_at]
-    said = f"{len(parts)} procedures in time" if len(parts) > 1 else f"{parts[0].name} in time"
+    ends = max(part.ends_at for part in parts)
+    within = [(at, what) for at, what in lapses if parts[0].begins_at <= at <= ends]
+    count = len(answer["phases"])
+    said = f"{count} procedures in time" if count > 1 else f"{parts[0].name} in time"
     return time_bar(parts, within, zone, said)
 
 

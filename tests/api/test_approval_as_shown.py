@@ -28,7 +28,7 @@ from tests.support.console.page_source import PageSource
 from tests.support.databases import fresh_database
 from tests.support.service import Api
 from tests.support.waiting import until
-from tests.support.workflows.step_json import setpoint
+from tests.support.workflows.step_json import check, setpoint
 
 STARTING = ["StartRun", "GetRun", "GetPlan"]
 CHANGED = (409, "ProposalChangedError", "changed_since")
@@ -111,6 +111,29 @@ async def start_proposal(service: ApprovalService) -> StartProposal:
 def shown_exposure(view: dict[str, Any]) -> Any:
     (started,) = [one for one in view["rehearsal"]["would"] if one["event_type"] == "RunStarted"]
     return started["payload"]["effective_parameters"]["exposure"]
+
+
+async def test_a_proposed_conduct_has_a_foresight(service: ApprovalService) -> None:
+    boss, approver = service.boss, service.id_of(service.approver)
+    contract = {"name": "Turn", "required_affordances": [], "executor_shapes": ["PROCEDURE"]}
+    capability = await boss.create("/capabilities", {"code": f"baton.capability.t_{uuid4().hex[:8]}", **contract})
+    steps = [setpoint("bl7:y", 1.0), setpoint("bl7:y", 4.0), check("bl7:y", 2.0)]
+    recipe = await boss.create("/recipes", {"name": "Turn", "capability_id": capability, "steps": steps})
+    task = {"name": "Turn", "kind": "turn", "target_asset_ids": []}
+    procedure_id = await boss.create(f"/recipes/{recipe}/procedures", task)
+    conducting = ["AbortProcedure", "CompleteProcedure", "HoldProcedure"]
+    proposer = await service.register("Eager", "GetProposal", *conducting)
+    await service.define_policy("Conducts", [approver], ["ConductProcedure", *conducting])
+    approval = {"principals": [approver]}
+    await service.define_policy("Conducts", [service.id_of(proposer)], ["ConductProcedure"], approval=approval)
+    answer = await service.propose(f"/procedures/{procedure_id}/conduct", {"wait": 0}, proposer)
+    shown = (await service.approver.get(f"/proposals/{answer['proposal_id']}")).json()
+    assert shown["rehearsal"]["refusal"] is None
+    foresight = shown["foresight"]
+    assert (foresight["verdict"], foresight["farthest"]) == ("stops_at", {"address": "bl7:y", "distance": 3.0, "unit": None})
+    assert "It stops at step 2 of Turn" in foresight["message"]
+    zone = await service.propose()
+    assert (await service.approver.get(f"/proposals/{zone['proposal_id']}")).json()["foresight"] is None
 
 
 class TestChangedAfterTheLook:

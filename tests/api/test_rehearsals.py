@@ -1,5 +1,6 @@
 """Rehearsals as they are asked for: of a recipe, a procedure, a queue; what would stop them, and what is refused."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -70,6 +71,58 @@ async def test_a_procedure_is_rehearsed_as_it_is_with_what_the_caller_assumes(li
     assert (await rehearse(line, procedure_id=procedure_id))["fingerprint"] == unsure["fingerprint"]
     stopped = await rehearse(line, procedure_id=procedure_id, assume={f"{CAMERA}:temperature": 200.0})
     assert stopped["trouble"]["facts"]["value"] == 200.0
+
+
+async def test_a_scan_that_leaves_a_limit_at_step_312_is_refused_at_the_desk(line: Beamline) -> None:
+    angles = [180.0 * number / 311 for number in range(400)]
+    found = await rehearse(line, target=await recipe_of(line, [setpoint(f"{ROTARY}.VAL", angle) for angle in angles]))
+    assert (found["trouble"]["step_index"], found["trouble"]["verdict"]) == (312, "refused")
+    assert found["walked_count"] == 313
+    (travel,) = found["travel"]
+    assert len(travel["course"]) <= 100
+    assert travel["course"][-1] == [311, 180.0]
+    assert found["message"].endswith("Nothing is known of the values of 1 of 1 signals.")
+
+
+async def test_a_recipe_that_writes_to_the_neighbours_shutter_claims_it(line: Beamline) -> None:
+    unit = await line.api.create("/assets", {"name": "Next door", "tier": "Unit", "facility_code": "facility"})
+    shutter = await line.api.create("/assets", {"name": "Shutter", "tier": "Device", "parent_id": unit})
+    await line.api.execute(f"/assets/{shutter}/add-alternate-identifier", {"kind": "EPICS_PV", "value": "bl8:shutter"})
+    target = await recipe_of(line, [setpoint("bl8:shutter", 1)])
+    queue_id = await line.api.create("/queues", {"name": "Next door", "asset_id": unit})
+    items = [{"title": "Open", "target": {**target, "target_asset_ids": [shutter]}}]
+    assert (await line.api.post(f"/queues/{queue_id}/add-items", {"items": items})).is_success
+    found = await rehearse(line, target=target)
+    assert found["claims"] == [{"asset_id": shutter, "procedure_id": None, "wanted_by": [queue_id]}]
+
+
+async def test_a_check_that_waits_stands_on_the_timeline(line: Beamline) -> None:
+    steps = [check("bl7:furnace", 600.0, 5.0, timeout=90.0), setpoint(ROTARY, 1.0)]
+    found = await rehearse(line, target=await recipe_of(line, steps), assume={"bl7:furnace": 20.0})
+    (wait,) = found["waits"]
+    assert (wait["step_index"], wait["seconds"], wait["begins_at"]) == (0, 90.0, found["phases"][0]["begins_at"])
+
+
+async def test_a_start_loses_the_race_against_new_limits_or_comes_before_them(line: Beamline) -> None:
+    for number in range(5):
+        procedure_id = await procedure_with(line, [setpoint(ROTARY, float(number))])
+        fingerprint = (await rehearse(line, procedure_id=procedure_id))["fingerprint"]
+        limits = {"address": ROTARY, "low": -180.0, "high": 180.0 + number + 1, "reason": "It was moved."}
+        conducting = {"wait": 0, "fingerprint": fingerprint}
+        started, limited = await asyncio.gather(
+            line.api.post(f"/procedures/{procedure_id}/conduct", conducting),
+            line.api.post(f"/assets/{line.rotary_id}/signal-limits", limits),
+        )
+        assert limited.is_success
+        if started.is_success:
+            positions = [int(one.headers["X-Baton-Position"]) for one in (started, limited)]
+            assert positions == sorted(positions), "a start that goes through rests on what was rehearsed"
+            await line.api.execute(f"/procedures/{procedure_id}/abort", {"reason": "enough"})
+            continue
+        refused = started.json()
+        assert (started.status_code, refused["code"], refused["reason"]) == (409, "RehearsalOutdatedError", "basis_changed")
+        assert refused["facts"] == {"changed": ["limits"]}
+        assert "the limits of the signals changed" in refused["detail"]
 
 
 async def test_without_a_worker_now_falls_back_and_says_so(line: Beamline) -> None:

@@ -81,8 +81,7 @@ def test_an_action_that_raises_or_takes_too_long_says_nothing(monkeypatch: pytes
     assert ask_action("quick", quick, {}) is None
 
 
-async def test_ten_thousand_steps_are_rehearsed_within_seconds() -> None:
-    """The budget is 0.6 s on a machine of its own; a shared one gets five times that."""
-    basis, began = basis_of(STEPS * 100), clocks.perf_counter()
+async def test_ten_thousand_steps_take_at_most_six_tenths_of_a_second_of_the_processor() -> None:
+    basis, began = basis_of(STEPS * 100), clocks.process_time()
     assert len((await Room().rehearsals.rehearse(basis)).rehearsed.steps) == 10_000
-    assert clocks.perf_counter() - began < 3.0
+    assert clocks.process_time() - began < 0.6

@@ -488,17 +488,27 @@ def expected_end(holder: Procedure | Run, now: datetime) -> Reads[datetime | Non
     return None if estimate is None else estimate.ends_at
 
 
-def armed_rows(start: ForeseenStart, asset_ids: frozenset[UUID], own_ids: Collection[UUID], call: Call) -> Reads[list[Row]]:
-    """Return a row for each queue with items that wait, and each schedule that fires before that time, on these assets."""
+def load_wanting(
+    asset_ids: frozenset[UUID], own_ids: Collection[UUID]
+) -> Reads[list[tuple[Queue | Schedule, frozenset[UUID]]]]:
+    """Return the queues and schedules whose targets name some of these assets, with those; none to a caller who may not see
+    them."""
     if not {"GetQueue", "GetSchedule"} <= (yield from permitted_commands()):
         return []
     armed = [one for one in (yield from load_armed_work(None)) if is_armed(one) and one.id not in own_ids]
     aims = {one.id: targets_of(one) for one in armed}
     plan_ids = {aim.plan_id for some in aims.values() for aim in some if isinstance(aim, ConductPlan)}
     plans = yield from find_all(Plan, sorted(plan_ids))
-    near = [one for one in armed if any(not asset_ids.isdisjoint(aimed_assets(aim, plans)) for aim in aims[one.id])]
+    wanted = [
+        (one, asset_ids & frozenset[UUID]().union(*(aimed_assets(aim, plans) for aim in aims[one.id]))) for one in armed
+    ]
+    return [(one, assets) for one, assets in wanted if assets]
+
+
+def armed_rows(start: ForeseenStart, asset_ids: frozenset[UUID], own_ids: Collection[UUID], call: Call) -> Reads[list[Row]]:
+    """Return a row for each queue with items that wait, and each schedule that fires before that time, on these assets."""
     rows = list[Row]()
-    for one in near:
+    for one, _ in (yield from load_wanting(asset_ids, own_ids)):
         if isinstance(one, Queue):
             rows += yield from queue_rows(one, start, call)
         elif (fires := next_firing(one, start.facts.now)) is not None and fires <= start.at:

@@ -1,10 +1,11 @@
 """The rehearsal of conducts as it is asked for: of a target, of a procedure as it is, or of the next items of a queue."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import islice
 from typing import Annotated, Any, Self
 from uuid import UUID, uuid5
 
@@ -20,7 +21,15 @@ from baton.domain.conduct.control_signals import (
     SignalSample,
     SignalsUnreadableError,
 )
-from baton.domain.conduct.estimates import UNLIMITED, ConductTimePort, EstimateBasis, start_position, sum_estimates, walk_of
+from baton.domain.conduct.estimates import (
+    UNLIMITED,
+    ConductTimePort,
+    EstimateBasis,
+    start_position,
+    step_key,
+    sum_estimates,
+    walk_of,
+)
 from baton.domain.conduct.pins import words_of
 from baton.domain.conduct.preflight import ask_gates, asked_commands
 from baton.domain.conduct.progress import FilledSlot
@@ -56,7 +65,7 @@ from baton.domain.procedure.procedure import (
 from baton.domain.procedure.touched import WrittenSignals, load_written_signals
 from baton.domain.queue.queue import Queue
 from baton.domain.recipe.expansion import Expansion
-from baton.domain.recipe.steps import declared_capture
+from baton.domain.recipe.steps import RecipeCheckStep, declared_capture
 from baton.domain.registry import REGISTRY, Internal
 from baton.domain.run.run import Run
 from baton.domain.shared.answer_form import AnswerForm
@@ -77,9 +86,10 @@ from baton.domain.target.target_checks import check_form, load_sources
 from baton.domain.target.target_gates import ask_plan, ask_recipe
 from baton.domain.target.target_rehearsal import known_signals, load_parts
 from baton.domain.target.targets import ConductPlan, ConductRecipe, Target, recipes_of, with_filled_names
-from baton.domain.views.conditions import Condition, ConditionSubject, ForeseenStart, Holding, load_conditions
+from baton.domain.views.conditions import Condition, ConditionSubject, ForeseenStart, Holding, load_conditions, load_wanting
 
 MAX_ASSUMED = 50
+MOST_WAITS = 20  # That are told of.
 MOST_PLACES = 100  # Of the course of an address.
 MAX_READS = 4  # Times that a worker is asked for the signals of one rehearsal.
 LATEST = timedelta(days=366)
@@ -129,6 +139,21 @@ class RehearsedPhase(AnswerForm):
     """When it would end, by medians; null where no step of it was done before."""
     ends_late_at: datetime | None
     """When it would end if all took their 90th percentiles."""
+
+
+class RehearsedWait(AnswerForm):
+    """A check that is not met yet, and for how long it waits."""
+
+    phase_index: int
+    """The index of the phase that the step belongs to."""
+    closing: bool
+    step_index: int
+    label: str
+    """What the step does, in a few words."""
+    begins_at: datetime | None
+    """When it would begin to wait, by medians; null where the times before it are not known."""
+    seconds: float
+    """Number of seconds that it waits, at most."""
 
 
 class RehearsedLimit(AnswerForm):
@@ -190,11 +215,13 @@ class TwinSignalView(AnswerForm):
 
 
 class RehearsedClaim(AnswerForm):
-    """An asset that a conduct would have to itself, and the procedure that has it now."""
+    """An asset that a conduct would have to itself, with those that have it now or wait for it."""
 
     asset_id: UUID
     procedure_id: UUID | None
     """The procedure whose live conduct has the asset now."""
+    wanted_by: tuple[UUID, ...]
+    """The queues and schedules that wait to conduct something on the asset."""
 
 
 class RehearsalView(AnswerForm):
@@ -210,6 +237,8 @@ class RehearsalView(AnswerForm):
     """What the start asks for, now and when it would begin; none where they were not asked for."""
     phases: tuple[RehearsedPhase, ...]
     """The procedures that are rehearsed, in their order."""
+    waits: tuple[RehearsedWait, ...]
+    """The first 20 checks that would wait, in the order they would be walked."""
     steps: tuple[RehearsedStepView, ...]
     """The steps that are shown, in the order they would be walked."""
     trouble: RehearsedStepView | None
@@ -336,12 +365,22 @@ class Rehearse(Query[RehearsalView]):
         conditions: tuple[Condition, ...] = ()
         if CONDITIONS in wanted:
             conditions = yield from self.load_conditions(call, loaded, at, found)
-        holders = yield from conducted_assets(asset_ids)
-        claims = tuple(
-            RehearsedClaim(asset_id=id, procedure_id=holders[id].id if id in holders else None) for id in sorted(asset_ids)
-        )
+        claims = yield from self.load_claims(asset_ids)
         view = self.view(loaded, basis, twin, found, claims, conditions)
         return view if WALK in wanted else view.model_copy(update={"verdict": None, "fingerprint": None})
+
+    def load_claims(self, asset_ids: frozenset[UUID]) -> Reads[tuple[RehearsedClaim, ...]]:
+        """Return the assets that it would have to itself, with what has or wants them."""
+        holders = yield from conducted_assets(asset_ids)
+        wanting = yield from load_wanting(asset_ids, () if self.queue_id is None else (self.queue_id,))
+        return tuple(
+            RehearsedClaim(
+                asset_id=id,
+                procedure_id=holders[id].id if id in holders else None,
+                wanted_by=tuple(one.id for one, wanted in wanting if id in wanted),
+            )
+            for id in sorted(asset_ids)
+        )
 
     def load_conditions(
         self, call: Call, loaded: Loaded, at: datetime, found: TimedRehearsal
@@ -445,6 +484,7 @@ class Rehearse(Query[RehearsalView]):
                 )
                 for part, one in zip(basis.parts, found.times, strict=True)
             ),
+            waits=tuple(islice(waits_of(rehearsed, basis, found), MOST_WAITS)),
             steps=tuple(map(step_view, shown)),
             trouble=None if rehearsed.trouble is None else step_view(rehearsed.trouble),
             walked_count=len(rehearsed.steps),
@@ -592,6 +632,20 @@ def step_view(step: RehearsedStep) -> RehearsedStepView:
     facts = None if step.facts is None else dict(step.facts)
     own = {name: getattr(step, name) for name in ("closing", "step_index", "label", "verdict", "code", "detail")}
     return RehearsedStepView(phase_index=step.part, **own, facts=facts, value=step.value, source=step.source)
+
+
+def waits_of(rehearsed: Rehearsed, basis: RehearsalBasis, found: TimedRehearsal) -> Iterator[RehearsedWait]:
+    """Yield the checks that would wait, each with when that begins by the medians of the steps before it."""
+    known = {key: one.median for key, one in basis.durations.items()} | dict(rehearsed.action_seconds)
+    part, at = -1, None
+    for step in rehearsed.steps:
+        if step.part != part:
+            part, at = step.part, found.times[step.part].begins_at
+        if step.verdict is RehearsedVerdict.WAITS and isinstance(step.step, RecipeCheckStep):
+            own = {name: getattr(step, name) for name in ("closing", "step_index", "label")}
+            yield RehearsedWait(phase_index=part, begins_at=at, seconds=step.step.timeout or 0.0, **own)
+        seconds = known.get(step_key(step.step))
+        at = None if at is None or seconds is None else at + timedelta(seconds=seconds)
 
 
 def limit_view(near: NearLimit) -> RehearsedLimit:
