@@ -22,6 +22,7 @@ from tests.support.tables import for_each
 
 NEEDS_MORE = {
     "bind_actor_subject": (400, "InvalidActorSubjectError"),  # an identity provider, with which nobody is believed by header
+    "compare_runs": (409, "NoRunToCompareError"),  # a run of the same plan that completed before
     "get_dataset_preview": (409, "DatasetPreviewUnavailableError"),  # a file under DATA_ROOTS
     "get_published_artifact": (404, "PublishedArtifactNotFoundError"),  # a worker, which writes the artifact
     "read_signals": (503, "SignalsUnreadableError"),  # a worker, which reads them

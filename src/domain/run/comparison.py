@@ -107,7 +107,7 @@ class ComparedRow(AnswerForm):
     usual: Any = None
     """The value that runs usually have here: a median, or the most frequent one; null without enough runs."""
     unit: str | None = None
-    surprise: float = Field(ge=0, le=1, description="How surprising the difference is, from 0 to 1.")
+    surprise: float = Field(ge=0, le=1, description="How surprising the difference is, as a fraction of what could be.")
     sentence: str
     """What differs, in a sentence."""
 

@@ -91,7 +91,7 @@ class StateTime(AnswerForm):
     """Whether the time was used, lost or neither."""
     seconds: Annotated[float, Seconds, Field(description="How long, in seconds, within the scheduled time.")]
     share: float
-    """The share of the scheduled time, from 0 to 1."""
+    """The fraction of the scheduled time."""
     count: int
     """Number of stretches."""
     longest: Annotated[float, Seconds, Field(description="The longest stretch, in seconds.")]
@@ -113,7 +113,7 @@ class BeamAvailability(AnswerForm):
     """How well the photon beam was there within the scheduled time."""
 
     availability: float
-    """The share of the scheduled time in which the beam was there, from 0 to 1."""
+    """The fraction of the scheduled time in which the beam was there."""
     outage_count: int
     """Number of outages; those closer together than `merge_gaps` count as one."""
     mean_time_between_failures: Annotated[float | None, Seconds]
@@ -182,12 +182,11 @@ class GetBeamTime(Query[BeamTime | Document]):
 
     since: Annotated[Instant | None, Field(description="When the range begins.")] = None
     until: Annotated[Instant | None, Field(description="When the range ends; left out, now.")] = None
-    by: TimeGrouping = TimeGrouping.CAUSE
-    """How the time is grouped: by cause, day, week or plan."""
-    format: TimeFormat = TimeFormat.JSON
-    """The form of the answer; a table for spreadsheets has the groups."""
-    visit_type: VisitType | None = None
-    """Counts only time that visits of this type planned; left out, all of it."""
+    by: Annotated[TimeGrouping, Field(description="How the time is grouped.")] = TimeGrouping.CAUSE
+    format: Annotated[TimeFormat, Field(description="Data, or a table of the groups for spreadsheets.")] = TimeFormat.JSON
+    visit_type: Annotated[
+        VisitType | None, Field(description="Counts only time that visits of this type planned; left out, all.")
+    ] = None
     time_zone: Annotated[str, Field(max_length=64, description="Whose days and weeks are meant.")] = "UTC"
     merge_gaps: Annotated[
         float, Seconds, Field(ge=0, le=86400, description="Seconds between two outages that count as one.")

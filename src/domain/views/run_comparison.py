@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from statistics import median
-from typing import ClassVar
+from typing import Annotated, ClassVar
 from uuid import UUID
+
+from pydantic import Field
 
 from baton.domain.access.actor import Actor
 from baton.domain.access.references import names_under
@@ -94,10 +96,10 @@ class CompareRuns(Query[RunComparison]):
     reads_projections: ClassVar[bool] = True
     of_one_moment: ClassVar[bool] = True
 
-    with_run_id: UUID | None = None
-    """The run to compare it with."""
-    baseline: Baseline = Baseline.LAST_COMPLETED
-    """What a run is compared with, where no other run is named."""
+    with_run_id: Annotated[UUID | None, Field(description="The run to compare it with.")] = None
+    baseline: Annotated[Baseline, Field(description="What it is compared with, where no other run is named.")] = (
+        Baseline.LAST_COMPLETED
+    )
     min_position: LogPosition | None = None
 
     def answer(self, run: Run, call: Call) -> Reads[RunComparison]:

@@ -212,8 +212,7 @@ class GetRunReport(Query[Document]):
     reads_projections: ClassVar[bool] = True
     of_one_moment: ClassVar[bool] = True
 
-    format: ReportFormat = ReportFormat.HTML
-    """The form of the report: a page, or a zip with its tables too."""
+    format: Annotated[ReportFormat, Field(description="A page, or a zip with its tables too.")] = ReportFormat.HTML
     names: Annotated[bool, Field(description="Whether people are named.")] = True
     min_position: LogPosition | None = None
 

@@ -72,7 +72,7 @@ class StepReliability(AnswerForm):
     median: Annotated[float | None, Seconds, Field(description="How long it takes in the middle, in seconds.")]
     ninetieth: Annotated[float | None, Seconds, Field(description="Nine of ten tries took at most so many seconds.")]
     trend: float | None
-    """The median of the later half of the tries by that of the earlier one; above 1 it became slower."""
+    """The median of the later half of the tries as a fraction of that of the earlier one; above 1 it became slower."""
     lost: Annotated[float, Seconds, Field(description="Seconds of failed tries and of delays beyond the median.")]
 
 
@@ -100,15 +100,12 @@ class ListStepReliability(Query[StepReliabilities | Document]):
 
     of_one_moment: ClassVar[bool] = True
 
-    root_asset_id: UUID | None = None
-    """Only steps of procedures below this root asset."""
+    root_asset_id: Annotated[UUID | None, Field(description="Only steps of procedures below this root asset.")] = None
     since: Annotated[Instant | None, Field(description="When the range begins.")] = None
     until: Annotated[Instant | None, Field(description="When the range ends; left out, now.")] = None
-    kind: StepKind | None = None
-    """Only steps of this kind."""
+    kind: Annotated[StepKind | None, Field(description="Only steps of this kind.")] = None
     target: Annotated[str | None, Field(min_length=1, max_length=500, description="Only steps on this target.")] = None
-    format: TimeFormat = TimeFormat.JSON
-    """The form of the answer: data, or a table for spreadsheets."""
+    format: Annotated[TimeFormat, Field(description="Data, or a table for spreadsheets.")] = TimeFormat.JSON
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
 
     def answer(self, call: Call) -> Reads[StepReliabilities | Document]:

@@ -258,7 +258,9 @@ STEPS: dict[str, tuple[Step, ...]] = {
     **dict.fromkeys(("hold_visit", "complete_visit", "abort_visit"), ("start_visit",)),
     "resume_visit": ("start_visit", "hold_visit"),
     "release_control_of_surface": ("start_visit", "take_control_of_surface"),
-    **dict.fromkeys(("activate_asset", "decommission_asset", "get_beamline_now", "open_queue"), (register_root,)),
+    **dict.fromkeys(
+        ("activate_asset", "decommission_asset", "get_beamline_now", "get_beam_time", "open_queue"), (register_root,)
+    ),
     "set_asset_overview": (register_root,),
     "exit_asset_maintenance": ("enter_asset_maintenance",),
     "add_asset_family": ("define_family",),
