@@ -11,6 +11,7 @@ from baton.console.display import SIGNS
 
 WIDTH, EDGE, TOP, BEAM, HEIGHT = 1000, 16, 26, 74, 148
 BOX, TALL = 30, 34
+BARE_TOP = 48  # where the picture begins that has no hutch
 MOST_STATIONS = 9
 CHARACTER = 6.6  # width of one, as texts are set
 
@@ -44,7 +45,8 @@ def beam_path(stations: Sequence[PathStation], left_out: int, label: str) -> Mar
     ]
     if left_out:
         parts.append(f'<text x="{WIDTH - EDGE}" y="{HEIGHT - 4}" text-anchor="end">and {left_out} more below</text>')
-    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    top = 0 if any(one.hutch for one in stations) else BARE_TOP
+    size = f'viewBox="0 {top} {WIDTH} {HEIGHT - top}" width="{WIDTH}" height="{HEIGHT - top}"'
     return Markup(f'<svg class="path" {size} role="group" aria-label="{escape(label)}">{"".join(parts)}</svg>')
 
 
