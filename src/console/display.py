@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, get_args
 from uuid import UUID
@@ -150,6 +150,10 @@ class Display:
         local = at.astimezone(self.zone)
         title = local.strftime("%Y-%m-%d %H:%M:%S %Z")
         return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), title, local.strftime("%H:%M"))
+
+    def moment(self, seconds: float) -> Markup:
+        """Return a second since 1970 as the time of day."""
+        return self.hour(datetime.fromtimestamp(seconds, UTC))
 
     def chip(self, state: object) -> Markup:
         """Return a state as a sign, a colour and a word."""

@@ -34,6 +34,18 @@ GATES = {
     "pins_bounded": "Calibrations not too many",
     "refs_bounded": "References not too many",
 }  # The gates whose names say too little to people.
+OTHERS = "Parameters"
+GROUPS = {
+    "Safety": ("clearance_present", "clearance_active", "clearance_in_force", "enclosure_permitted", "enclosures_permitted"),
+    "Beam": ("supply_present", "supply_available", "supplies_available"),
+    "Equipment": (
+        *("assets_in_service", "families_covered", "wires_connected", "roles_played", "assets_ready"),
+        *("targets_found", "targets_in_service", "targets_unclaimed", "signals_owned", "calibrations_valid"),
+    ),
+    "Sample": ("subject_mounted", "campaign_open"),
+    OTHERS: (),
+    "Permissions": ("grants_present",),
+}  # The gates by the words that people use; one that stands nowhere is about parameters.
 OPENED_BY = {"subject_mounted": "mount_subject"}
 """The verb that opens a gate, where one does whatever keeps it closed."""
 WHERE = {
@@ -66,6 +78,15 @@ class ClosedGate:
 
 
 @dataclass(frozen=True)
+class GateGroup:
+    """Gates about one subject: those that are closed, and the names of the open ones."""
+
+    name: str
+    closed: tuple[ClosedGate, ...]
+    open: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Judgement:
     """Whether something may start: the closed gates, the names of the open ones, the cautions that starting acknowledges,
     what is wrong with single fields by their places, and what alone is proposed where it takes an approval."""
@@ -80,6 +101,19 @@ class Judgement:
     overwritten: tuple[str, ...] = ()  # the addresses of registered copies that its recipes would write over
 
     @property
+    def groups(self) -> tuple[GateGroup, ...]:
+        """The gates in the groups that people know, those with a closed gate first."""
+        found = [
+            GateGroup(
+                group,
+                tuple(gate for gate in self.closed if group_of(gate.name) == group),
+                tuple(name for name in self.open if group_of(name) == group),
+            )
+            for group in GROUPS
+        ]
+        return tuple(sorted((one for one in found if one.closed or one.open), key=lambda one: not one.closed))
+
+    @property
     def count(self) -> int:
         return len(self.closed) + len(self.open)
 
@@ -91,6 +125,11 @@ class Judgement:
 def gate_words(gate: str) -> str:
     """Return the name of a gate as people read it."""
     return GATES.get(gate) or words_of(gate)
+
+
+def group_of(name: str) -> str:
+    """Return the group of a gate, by its name as people read it."""
+    return next((group for group, gates in GROUPS.items() if name in map(gate_words, gates)), OTHERS)
 
 
 def missing_grants(needed: Iterable[str], queries: PageQueries) -> ClosedGate | None:

@@ -62,7 +62,7 @@ class Templates:
             undefined=StrictUndefined,
             auto_reload=False,
         )
-        shown = (display.clock, display.age, display.hour, display.chip, display.value)
+        shown = (display.clock, display.age, display.hour, display.moment, display.chip, display.value)
         self._environment.filters |= {one.__name__: one for one in shown}
         self._environment.filters |= {
             "words": words_of,

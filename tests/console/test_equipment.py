@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from baton.console.pages import equipment
-from baton.console.pages.asset import signal_addresses, signal_row, value_text
 from baton.console.pages.asset_settings import difference
+from baton.console.signal_rows import signal_addresses, signal_row, value_text
 from baton.console.tree_picture import MOST_BOXES, TreeAsset, tree_picture
 from tests.support.api.rest_beamline import Beamline, beamline
 from tests.support.api.samples import DIALECT, placement_in
@@ -97,7 +97,7 @@ async def test_the_tree_shows_both_axes_cautions_work_and_places(house: House) -
     html = await house.page("/equipment")
     rows = rows_of(html)
     stage = next(text for name, text in rows.items() if "Rotary stage" in name)
-    assert "✓ Active ▲ Degraded Device ▲ 1 about Rotary stage run" in stage
+    assert "✓ Active ▲ Degraded not known Device ▲ 1 about Rotary stage run" in stage
     assert "● Running" in stage
     root = next(text for name, text in rows.items() if name == "Tomography")
     assert "Commissioned" in root

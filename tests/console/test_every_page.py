@@ -50,7 +50,7 @@ ONE_OF_EACH = list({operation.target: operation for operation in COMMANDS if ope
 """One command about each kind of thing: their forms look it up in the same way."""
 READS = [path for (method, path) in PAGES.handlers if method == "GET"]
 """What pages hand out besides themselves: pictures and documents."""
-SHOWING_NO_SAMPLE = {"/console/records", "/console/style", "/console/health"}
+SHOWING_NO_SAMPLE = {"/console/records", "/console/style", "/console/health", "/console/find"}
 """The pages that are about no thing on record."""
 PASSING = re.compile('<time .*?</time>|(?<=data-mark=")[^"]*')
 """What a live page shows otherwise after a moment: times, and what a form is judged anew by."""

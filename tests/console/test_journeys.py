@@ -233,9 +233,93 @@ async def test_a_run_is_held_with_one_key_resumed_and_aborted(page: Page, consol
     await page.goto(f"{console.url}/console")
     await page.keyboard.press("Shift+A")
     await page.get_by_role("link", name="Abort…").first.click()
-    await submit_dialog(page, "Abort", Reason="the sample has moved")
+    await expect(page.get_by_role("dialog").get_by_label("Reason")).to_have_value("From the console.")
+    await page.get_by_role("dialog").get_by_role("button", name="sample slipped").click()
+    await submit_dialog(page, "Abort")
     await until(lambda: not list(console.client.every("list_runs", status="Running")))
-    assert [run.status for run in console.client.every("list_runs", name="Bar 7, load step 2")] == ["Aborted"]
+    (run,) = console.client.every("list_runs", name="Bar 7, load step 2")
+    view = console.client.runs[run.run_id].get()
+    assert (view.status, view.end_reason) == ("Aborted", "Sample slipped.")
+
+
+@pytest.mark.usefixtures("open_door")
+async def test_now_shows_what_people_watch_the_beam_path_and_resumes_a_held_run_with_one_press(
+    page: Page, console: ConsoleStack
+) -> None:
+    await start_run(page, console, "Bar 7, load step 6")
+    await page.keyboard.press("h")
+    await expect_state(page, "Held")
+    await page.goto(f"{console.url}/console")
+    signals = page.locator("#region-watched li")
+    await expect(signals.filter(has_text="Rotation")).to_contain_text(re.compile("30°.*ago", re.S))
+    await expect(signals.filter(has_text="Door").locator(".v")).to_have_text("0")
+    await expect(signals.filter(has_text="Vacuum").locator(".v")).to_have_text("not known")
+    await expect(page.locator("#region-pictures")).to_contain_text("Camera")
+    await expect(page.locator("svg.path a")).to_have_count(3)
+    await expect(page.locator("svg.path")).to_contain_text("Rotary")
+    await page.get_by_role("button", name="Resume Bar 7, load step 6").click()
+    await expect(page.get_by_role("button", name="Resume Bar 7, load step 6")).to_have_count(0)
+    console.set_door(1)
+    await until(lambda: not list(console.client.every("list_runs", status="Running")))
+    assert [run.status for run in console.client.every("list_runs", name="Bar 7, load step 6")] == ["Completed"]
+
+
+async def test_anything_is_found_by_its_name_with_the_keyboard(page: Page, console: ConsoleStack) -> None:
+    await page.goto(f"{console.url}/console/health")
+    await page.keyboard.press("/")
+    await page.keyboard.type("rotar")
+    await expect(page.locator("[data-suggestions]").get_by_role("link", name="Rotary")).to_be_visible()
+    assert not await serious_findings(page)
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(re.compile("/console/assets/"))
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Rotary")
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog")).to_contain_text("find a run, sample, device")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+RECORD_NOTICES = """
+window.told = [];
+window.Notification = class extends EventTarget {
+  static permission = "granted";
+  static requestPermission = async () => "granted";
+  constructor(title, options) { super(); window.told.push([title, options.body]); }
+};
+"""
+
+
+@pytest.mark.usefixtures("open_door")
+async def test_somebody_is_told_that_what_they_started_is_held(browser: Browser, console: ConsoleStack) -> None:
+    async with open_window(browser, cookies=console.cookies("mira")) as own:
+        await own.add_init_script(RECORD_NOTICES)
+        await start_run(own, console, "Bar 7, load step 7")
+        await own.goto(f"{console.url}/console/data")
+        await expect(own.get_by_text(re.compile("live, "))).to_be_visible()
+        await own.get_by_role("button", name="Notify me").click()
+        await expect(own.get_by_role("button", name="Notifies you")).to_be_visible()
+        (run,) = console.client.every("list_runs", name="Bar 7, load step 7")
+        await asyncio.to_thread(console.client.runs[run.run_id].hold, reason="look at it")
+        await until(lambda: own.evaluate("window.told.length"))
+        title, text = (await own.evaluate("window.told"))[0]
+        assert "Bar 7, load step 7: held run" in title
+        assert "look at it" in text
+        await asyncio.to_thread(console.client.runs[run.run_id].abort, reason="over")
+        await until(lambda: not list(console.client.every("list_runs", status="Held")))
+
+
+async def test_the_menu_of_a_phone_is_a_sheet(browser: Browser, console: ConsoleStack) -> None:
+    async with open_window(browser, cookies=console.cookies("mira"), size=PHONE) as phone:
+        await phone.goto(f"{console.url}/console/equipment")
+        assert (await phone.locator("header.top").bounding_box() or {})["height"] < 60
+        await expect(phone.get_by_role("link", name="Safety")).to_be_hidden()
+        await phone.get_by_role("button", name="Menu").click()
+        await expect(phone.get_by_role("link", name="Safety")).to_be_visible()
+        assert not await serious_findings(phone)
+        assert await phone.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+        await phone.keyboard.press("Escape")
+        await expect(phone.get_by_role("link", name="Safety")).to_be_hidden()
 
 
 @pytest.mark.usefixtures("open_door")
@@ -435,9 +519,9 @@ async def tab_to(page: Page, name: str, inside: str = "body") -> None:
     raise AssertionError(f"{name} is not reached with the keyboard")
 
 
-OF_EACH_KIND = ("conduct", "start", "asset", "form", "style")
+OF_EACH_KIND = ("now", "wall", "conduct", "start", "asset", "form", "style")
 """Pages with everything that pages are made of; `style` shows every part. Journeys look at others."""
-ON_PHONE = ("now", "run", "conduct", "start", "approvals", "safety")
+ON_PHONE = ("now", "run", "conduct", "start", "approvals", "safety", "equipment", "runs", "data")
 
 
 @pytest.fixture(scope="module")
@@ -460,6 +544,7 @@ def things_to_see(console: ConsoleStack, run_id: UUID, proposal_id: UUID) -> dic
     dataset = next(client.every("list_datasets", name="scan_0042.h5")).dataset_id
     return {
         "now": "",
+        "wall": "/wall",
         "conduct": f"/procedures/{phase}",
         "run": f"/runs/{run_id}",
         "start-choice": "/start",
@@ -547,7 +632,7 @@ async def test_everything_that_waits_stands_on_waiting_and_on_now_and_is_accessi
     await expect(queues.filter(has_text="Tonight")).to_contain_text("is next and blocked: The subject is Received")
     under_way = page.locator("#region-beamlines article.live")
     await expect(under_way.locator("h3")).to_have_text(re.compile("Bar 7, load step 5 ● Running"))
-    await expect(under_way.locator("tr.now")).to_contain_text("Wait until bl7:door is 1")
+    await expect(under_way.locator("tr.now")).to_contain_text("Wait until Tomography door is 1")
     await expect(page.locator("#region-approvals")).to_contain_text("2")
     await expect_to_be_shown_well(page, "now-trouble")
 

@@ -10,10 +10,14 @@ from urllib.parse import urlencode
 from baton.console.display import href_of, shown_status
 from baton.console.page import Context, MenuGroup, page
 from baton.console.page_queries import PageQueries, Shown
+from baton.console.signal_readings import read_lately
+from baton.console.signal_rows import SignalRow, signal_addresses, signal_row
 from baton.console.tree_picture import TreeAsset, TreePicture, tree_picture
 from baton.domain.caution.caution import ListCautions
+from baton.domain.conduct.control_signals import MAX_READ, ReadSignals
 from baton.domain.conduct.procedure_views import GetProcedure
 from baton.domain.contexts import REGISTRY
+from baton.domain.equipment.asset_reading import ReadAssets
 from baton.domain.equipment.asset_tree import GetAssetTree
 from baton.domain.equipment.asset_views import GetAsset, ListAssets
 from baton.domain.kernel import Query
@@ -25,6 +29,7 @@ MOST_ROWS = 100  # of one list, and so of the assets that are shown as a whole t
 MOST_BEAMLINES = 20
 MOST_CAUTIONS = 300
 MOST_LIVE = 20
+VALUES_SECONDS = 15.0  # between two readings of a whole tree; an identifier that is no signal takes as long as a reading may
 RETIRED = "Decommissioned"
 ATTENTION = ({"condition": "Faulted"}, {"condition": "Degraded"}, {"lifecycle": "Maintenance"})
 """What needs a look, the gravest first."""
@@ -227,15 +232,30 @@ async def load_attention(queries: PageQueries, branches: Sequence[TreeBranch]) -
     return list(found.values())
 
 
-@equipment.region("tree", asks=[ListAssets], watches=("Asset", "Caution", "Run", "Procedure"))
+async def load_values(queries: PageQueries, rows: Sequence[TreeRow]) -> dict[str, SignalRow | None]:
+    """Return what was last read of the first signal of each asset, None where that is yet to come; nothing of assets without
+    one, nor to those who may not read signals."""
+    if not rows or not queries.may(ReadAssets, ReadSignals):
+        return {}
+    wholes = await queries.show(ReadAssets, asset_ids=[row.id for row in rows])
+    own = {str(one["asset_id"]): address for one in wholes["items"] for address in signal_addresses(one, "")[:1]}
+    addresses = tuple(sorted(set(own.values())))[:MAX_READ]
+    latest = read_lately(queries, addresses, VALUES_SECONDS) if addresses else None
+    known = {} if latest is None else {one["address"]: signal_row(one) for one in latest.signals}
+    return {id: known.get(address) for id, address in own.items() if address in addresses}
+
+
+@equipment.region("tree", asks=[ListAssets], watches=("Asset", "Caution", "Run", "Procedure"), every=5.0)
 async def load_tree(queries: PageQueries) -> Context:
     around = await load_surroundings(queries)
     branches = await load_branches(queries, around)
+    values = await load_values(queries, [row for branch in branches for row in branch.rows])
     above = []
     if branches and branches[0].root.item["parent_id"] and queries.may(GetAssetTree):
         above = await load_ancestors(queries, branches[0].root.id)
     return {
         "branches": branches,
+        "values": values,
         "above": above,
         "attention": await load_attention(queries, branches),
         "related": [REGISTRY.aggregates[name] for name in RELATED],

@@ -3,22 +3,30 @@
 import asyncio
 from collections.abc import Sequence
 
+from baton.console.display import GOOD, LIVE, LOOK, PLAIN, STOP, look_of
 from baton.console.page import SECOND, Context, MenuGroup, page
 from baton.console.page_queries import PageQueries, Shown
 from baton.console.pages.queue import queue_tiles
 from baton.console.pages.waiting import SHARED, wrong_first
+from baton.console.path_stations import ASKED, load_path
 from baton.console.step_window import StepLine, step_line
+from baton.console.supply_needs import needed_supplies
+from baton.console.watched import load_picture, load_watched
+from baton.domain.conduct.control_signals import ReadSignals
 from baton.domain.conduct.step_list import ListProcedureSteps
+from baton.domain.data.preview import GetDatasetPreview
 from baton.domain.equipment.asset import AssetLifecycle
 from baton.domain.equipment.asset_views import AssetSummary, ListAssets
 from baton.domain.subject.subject import GetSubject
 from baton.domain.views.beamline_now import GetBeamlineNow
 from baton.domain.views.waiting import ListWaiting
 
-MOST_BEAMLINES = 20
+MOST_BEAMLINES, MOST_PATHS = 20, 3
 MOST_DETAILED = 4  # pieces of live work whose latest steps are shown
 SHOWN_STEPS = 4
 MOST_WAITING, SHOWN_WAITING = 100, 8
+GRAVITY = (STOP, LOOK, PLAIN, LIVE, GOOD)
+"""How states look, the gravest first."""
 WATCHED = ("Run", "Procedure", "Enclosure", "Supply", "Clearance", "Caution", "Asset")
 
 now = page("", "Now", "What the beamlines are doing, and what they wait for.", template="now.html", menu=MenuGroup.WORK)
@@ -44,13 +52,22 @@ async def load_now(queries: PageQueries) -> Context:
     conducts = [one for beamline in beamlines for one in beamline["conducts"] if one["step"]][:MOST_DETAILED]
     runs = [one for beamline in beamlines for one in beamline["runs"] if one["subject_id"]][:MOST_DETAILED]
     lines, names = await asyncio.gather(load_latest_steps(queries, conducts), load_subjects(queries, runs))
-    return {"beamlines": [lost_first(one) for one in beamlines], "latest_steps": lines, "subjects": names}
+    shown = [worst_first(lost_first(one), await needed_supplies(queries, one["asset_id"])) for one in beamlines]
+    return {"beamlines": shown, "latest_steps": lines, "subjects": names}
 
 
 def lost_first(beamline: Shown) -> Shown:
     """Return a beamline with the runs first that nobody conducts, or a phase of them."""
     ids = {one["run_id"] for one in beamline["lost"]}
     return {**beamline, "runs": sorted(beamline["runs"], key=lambda run: not run["lost"] and run["run_id"] not in ids)}
+
+
+def worst_first(beamline: Shown, needed: frozenset[str] | None) -> Shown:
+    """Return a beamline with the supplies that its plans need, the worst first; with all of them where it has no plan."""
+    supplies = [one for one in beamline["supplies"] if needed is None or one["kind"] in needed]
+    permits = sorted(beamline["permits"], key=lambda one: GRAVITY.index(look_of(one["permit_status"])))
+    supplies.sort(key=lambda one: GRAVITY.index(look_of(one["status"])))
+    return {**beamline, "permits": permits, "supplies": supplies, "others": len(beamline["supplies"]) - len(supplies)}
 
 
 async def load_latest_steps(queries: PageQueries, conducts: Sequence[Shown]) -> dict[str, list[StepLine]]:
@@ -73,6 +90,42 @@ async def load_subjects(queries: PageQueries, runs: Sequence[Shown]) -> dict[str
     ids = list(dict.fromkeys(one["subject_id"] for one in runs))
     found = await asyncio.gather(*(queries.show_found(GetSubject, id) for id in ids))
     return {id: view["name"] for id, view in zip(ids, found, strict=True) if view is not None}
+
+
+@now.region("path", asks=[], watches=WATCHED, every=5.0)
+async def load_paths(queries: PageQueries) -> Context:
+    """Load a picture of the beam path of each beamline that is shown."""
+    return {"paths": [path for id in (await shown_ids(queries))[:MOST_PATHS] if (path := await load_path(queries, id))]}
+
+
+@now.region("watched", asks=[], watches=("Asset",), every=2.0)
+async def load_watched_signals(queries: PageQueries) -> Context:
+    """Load what people watch at the beamlines that are shown."""
+    ids = await shown_ids(queries)
+    found = await asyncio.gather(*(load_watched(queries, id) for id in ids))
+    watched = [one for one in found if one.is_any]
+    return {
+        "watched": watched,
+        "several": len(ids) > 1,
+        "may_read": queries.may(ReadSignals),
+        "nothing": not watched and ids,
+    }
+
+
+@now.region("pictures", asks=[], watches=("Asset", "Acquisition", "Dataset"))
+async def load_pictures(queries: PageQueries) -> Context:
+    """Load the latest picture of each camera that is watched."""
+    found = await asyncio.gather(*(load_picture(queries, id) for id in await shown_ids(queries)))
+    return {"pictures": [one for one in found if one is not None], "may_see": queries.may(GetDatasetPreview)}
+
+
+async def shown_ids(queries: PageQueries) -> list[str]:
+    """Return the root assets of the beamlines that are shown; none to those who may not see them."""
+    if not queries.may(*ASKED):
+        return []
+    if chosen := queries.query.get("beamline"):
+        return [str((await queries.show(GetBeamlineNow, chosen))["asset_id"])]
+    return [str(one.asset_id) for one in await root_assets(queries)]
 
 
 @now.region("waiting", asks=[ListWaiting], watches=(*WATCHED, "Queue", "Distribution"), every=10.0)
