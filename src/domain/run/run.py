@@ -428,7 +428,7 @@ class RunSummary(Summary):
     ended_at: datetime | None
 
 
-class RunRow(RunSummary):
+class RunItem(RunSummary):
     """A run in a list, with who started and who ended it."""
 
     started_by: UUID
@@ -437,8 +437,8 @@ class RunRow(RunSummary):
     ended_by_name: str | None
 
 
-@run.listing(RunSummary, returns=RunRow)
-class ListRuns(NamedListQuery[RunRow]):
+@run.listing(RunSummary, returns=RunItem)
+class ListRuns(NamedListQuery[RunItem]):
     """Runs in the order they were started."""
 
     run_id: Annotated[tuple[UUID, ...], Field(max_length=100)] = ()
@@ -450,7 +450,7 @@ class ListRuns(NamedListQuery[RunRow]):
     launch_id: UUID | None = None
     witnessed: bool | None = None
 
-    def present(self, rows: tuple[Any, ...]) -> Reads[tuple[RunRow, ...]]:
+    def present(self, rows: tuple[Any, ...]) -> Reads[tuple[RunItem, ...]]:
         found = (yield from events_of_all((row.run_id for row in rows), *BEGINNINGS, *ENDINGS)) if rows else ()
         began: dict[UUID, Appearance] = {}
         ended: dict[UUID, Appearance] = {}
@@ -458,7 +458,7 @@ class ListRuns(NamedListQuery[RunRow]):
             (began if isinstance(event, BEGINNINGS) else ended)[event.stream_id] = appearance(event)
         names = yield from names_of((*began.values(), *ended.values()))
         return tuple(
-            RunRow(
+            RunItem(
                 **dict(row),
                 started_by=began[row.run_id][0],
                 started_by_name=names[began[row.run_id]],
