@@ -172,8 +172,8 @@ class Session(Protocol):
         """Return the events of streams in version order; of one whose state is known, from the known version on. Overwritten
         events and payloads without effect may be left out."""
 
-    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
-        """Return the events of these types on a stream in version order, with their envelopes."""
+    async def load_of(self, stream_type: str, ids: Sequence[UUID], event_types: Sequence[str]) -> Sequence[EventRow]:
+        """Return the events of these types on streams, of each in version order, with their envelopes."""
 
     async def load_latest(self, wanted: LatestEvents) -> Sequence[EventRow]:
         """Return the last few events that are wanted of a stream, newest first; of its past, where one is named."""
@@ -486,8 +486,9 @@ class Spending(Protocol):
 class LogbookMirror(Protocol):
     """Copies narratives out once their decisions are committed; it retries and logs by itself and never raises."""
 
-    async def mirror_decision(self, decision_id: UUID, narrative: str, target_logbook: str) -> None:
-        """Copy the narrative of a decision, unchanged and once, to a logbook of the outside system."""
+    async def mirror_decision(self, decision_id: UUID, narrative: str, target_logbook: str) -> bool:
+        """Copy the narrative of a decision, unchanged and once, to a logbook of the outside system; return whether it is
+        there."""
 
 
 class CatalogueRefusedError(Exception):

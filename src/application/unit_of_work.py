@@ -80,10 +80,10 @@ class UnitOfWork:
         match request:
             case Streams():
                 return await self._streams(request)
-            case reads.PastEvents(of, id, events):
-                rows = await self.session.load_of(of.__name__, id, [event.__name__ for event in events])
+            case reads.PastEvents(of, ids, events):
+                rows = await self.session.load_of(of.__name__, ids, [event.__name__ for event in events])
                 stored = tuple(decode_event(of.aggregate, row) for row in rows)
-                return (*stored, *self._supposed.events((of.__name__, id), events))
+                return (*stored, *(one for id in ids for one in self._supposed.events((of.__name__, id), events)))
             case reads.LatestEvents(of, id, events, count):
                 rows = await self.session.load_latest(request)
                 newer = reversed(self._supposed.events((of.__name__, id), events))
@@ -198,7 +198,7 @@ async def load_events(store: Store, id: UUID, *events: type[E]) -> list[E]:
 async def load_event_rows(store: Store, id: UUID, *events: type[Event]) -> Sequence[EventRow]:
     """Return the stored events of these types on one stream with their envelopes, oldest first."""
     async with store.session() as session:
-        return await session.load_of(events[0].aggregate.name, id, [event.__name__ for event in events])
+        return await session.load_of(events[0].aggregate.name, (id,), [event.__name__ for event in events])
 
 
 async def load_row(store: Store, record: type[R], **where: object) -> R | None:

@@ -4,12 +4,14 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import cache
 from typing import Any, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
 
+from baton.domain.agent.prompts import DebriefChoice
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate
 from baton.domain.shared.naming import referred_aggregate
@@ -35,6 +37,13 @@ ERROR_CLASS = r"(?:[A-Z]+[a-z0-9]+){2,}: "
 STEP_FAILURE = re.compile(rf"\b(?:{'|'.join(get_args(SourceKind))})(?:\[(\d+)\])? (\S.*?) failed: {ERROR_CLASS}")
 OTHER_FAILURE = re.compile(rf'(?:(?<= failed: )|(?<=")){ERROR_CLASS}')
 DAY, HOUR, MINUTE = 86400, 3600, 60
+
+
+@cache
+def named_on_record() -> frozenset[str]:
+    """Return the names of events, of their things and of the verdicts on runs."""
+    events = (name for aggregate in REGISTRY.aggregates.values() for name in aggregate.events)
+    return frozenset((*events, *REGISTRY.aggregates, *(one.value for one in DebriefChoice)))
 
 
 def look_of(state: object) -> str:
@@ -80,6 +89,10 @@ def reason_text(reason: str) -> str:
         return "" if failure[1] is None else f"step {int(failure[1]) + 1}, {failure[2]} failed: "
 
     return OTHER_FAILURE.sub("", STEP_FAILURE.sub(describe, reason))
+
+
+INSTANT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
+CLASS_NAME = re.compile(r"\b(?:[A-Z][a-z]+){2,}\b")
 
 
 def instant_of(value: object) -> datetime | None:
@@ -154,6 +167,33 @@ class Display:
     def moment(self, seconds: float) -> Markup:
         """Return a second since 1970 as the time of day."""
         return self.hour(datetime.fromtimestamp(seconds, UTC))
+
+    def day_clock(self, value: object) -> Markup:
+        """Return the time of day with its day."""
+        at = instant_of(value)
+        if at is None:
+            return Markup("")
+        local = at.astimezone(self.zone)
+        title = local.strftime("%Y-%m-%d %H:%M:%S %Z")
+        return Markup('<time datetime="{}" title="{}">{}</time>').format(
+            at.isoformat(), title, local.strftime("%a %d %b %H:%M")
+        )
+
+    def duration_now(self, seconds: float) -> Markup:
+        """Return how long something lasts that is not over, perhaps."""
+        return Markup('<time datetime="PT{}S">{}</time>').format(round(seconds), duration_text(seconds))
+
+    def narrative(self, text: str) -> str:
+        """Return what an agent has written for people: times on the facility's clock, and names of the record in words."""
+
+        def clock(found: re.Match[str]) -> str:
+            at = instant_of(found[0])
+            return found[0] if at is None else at.astimezone(self.zone).strftime("%H:%M:%S")
+
+        def words(found: re.Match[str]) -> str:
+            return words_of(found[0]).lower() if found[0] in named_on_record() else found[0]
+
+        return CLASS_NAME.sub(words, INSTANT.sub(clock, text))
 
     def chip(self, state: object) -> Markup:
         """Return a state as a sign, a colour and a word."""

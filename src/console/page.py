@@ -20,7 +20,7 @@ SECOND = 1.0  # the interval of what is not on the log: progress of conducts, co
 
 MENU_ORDER = (
     *("Now", "Start", "Queue", "Waiting", "Approvals"),
-    *("Runs", "Data", "Equipment", "Safety", "Agents", "Calendar"),
+    *("Shift", "Runs", "Data", "Equipment", "Safety", "Agents", "Calendar"),
     *("People", "Health", "Records"),
 )
 """The pages of the menu, in the order of need."""

@@ -47,12 +47,15 @@ class DeploymentRules:
     four_eyes: bool = False
     observation_seconds: int = 120  # how old the observation of a permit may be
     monitored_seconds: int = 10  # the same, of one that the service's own monitor watches
+    logbook: str | None = None  # the facility's own logbook, where one is copied to
 
     @classmethod
     def of(cls, settings: Settings) -> "DeploymentRules":
         """Return the rules that these settings make."""
         seconds = settings.enclosure_observation_ttl_seconds, settings.monitored_permit_ttl_seconds
-        return cls(settings.enforced, settings.four_eyes, *seconds)
+        mirrored = settings.logbook_mirror_directory is not None
+        logbook = (settings.logbook_mirror_target or settings.self_facility_code) if mirrored else None
+        return cls(settings.enforced, settings.four_eyes, *seconds, logbook)
 
 
 @dataclass(frozen=True)

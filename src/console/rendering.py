@@ -62,7 +62,17 @@ class Templates:
             undefined=StrictUndefined,
             auto_reload=False,
         )
-        shown = (display.clock, display.age, display.hour, display.moment, display.chip, display.value)
+        shown = (
+            display.clock,
+            display.age,
+            display.hour,
+            display.moment,
+            display.day_clock,
+            display.narrative,
+            display.duration_now,
+            display.chip,
+            display.value,
+        )
         self._environment.filters |= {one.__name__: one for one in shown}
         self._environment.filters |= {
             "words": words_of,

@@ -73,7 +73,7 @@ class FileMirror:
         self._directory = directory
         self._pauses = pauses
 
-    async def mirror_decision(self, decision_id: UUID, narrative: str, target_logbook: str) -> None:
+    async def mirror_decision(self, decision_id: UUID, narrative: str, target_logbook: str) -> bool:
         for pause in (0.0, *self._pauses):
             await asyncio.sleep(pause)
             try:
@@ -83,8 +83,9 @@ class FileMirror:
                 failure = type(error).__name__
                 log.warning("mirroring_failed", decision_id=str(decision_id), logbook=target_logbook, error=failure)
             else:
-                return
+                return True
         log.error("mirroring_given_up", decision_id=str(decision_id), logbook=target_logbook)
+        return False
 
     def _write(self, decision_id: UUID, narrative: str, target_logbook: str) -> None:
         write_once(self._directory / mirror_directory_name(target_logbook) / f"{decision_id}.txt", narrative.encode())

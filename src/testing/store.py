@@ -293,8 +293,9 @@ class MemorySession:
         streams = {id: self._store.streams.get((stream_type, id), []) for id in sorted(set(ids))}
         return [_stream_row(row) for id, stream in streams.items() for row in stream[known.get(id, 1) - 1 :]]
 
-    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
-        return [row for row in self._store.streams.get((stream_type, id), ()) if row.event_type in event_types]
+    async def load_of(self, stream_type: str, ids: Sequence[UUID], event_types: Sequence[str]) -> Sequence[EventRow]:
+        streams = (self._store.streams.get((stream_type, id), ()) for id in sorted(ids))
+        return [row for stream in streams for row in stream if row.event_type in event_types]
 
     async def load_latest(self, wanted: LatestEvents) -> Sequence[EventRow]:
         stream = (wanted.state.__name__, wanted.id)

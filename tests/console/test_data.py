@@ -66,7 +66,7 @@ async def archive(module_database: str, tmp_path_factory: pytest.TempPathFactory
 
 async def test_the_newest_datasets_stand_first_beside_what_needs_a_check(archive: Archive) -> None:
     text = text_of(await archive.page("/data"))
-    assert text.index("segmentation ▲ Trial") < text.index("raw projections ✓ Production Load step 1")
+    assert text.index("segmentation ▲ Trial") < text.index("raw projections ✓ Production")
     assert "Never checked 1 volume at Archive" in text
     assert "Fatigue of an alloy bar" in text
 
@@ -84,7 +84,7 @@ async def test_a_dataset_shows_its_origin_its_copies_and_what_closes_its_verbs(a
     assert "POSIX copy at Archive" in text
     assert "file:///data/volume.h5 never checked" in text
     assert "No catalogue is configured" in text
-    checks = [one.get("href") for one in PageSource.of(html).all("a") if one.text == "Check its bytes"]
+    checks = [one.get("formaction") for one in PageSource.of(html).all("button") if one.text == "Check its bytes"]
     assert f"distribution_id={archive.ids['copy']}" in checks[0]
     raw = text_of(await archive.page("/datasets/{raw}"))
     assert "run Load step 1" in raw

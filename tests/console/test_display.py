@@ -40,6 +40,14 @@ def test_no_duration_is_shown_as_nothing(seconds: float, shown: str) -> None:
     assert duration_text(seconds) == shown
 
 
+def test_an_account_of_an_agent_is_shown_on_the_clock_of_the_facility_and_in_plain_words() -> None:
+    account = "It began at 2026-11-18T06:11:00.885710Z and ended with ProcedureAborted: NominalCompletion of PandaBox."
+    berlin = Display(ZoneInfo("Europe/Berlin"))
+    assert berlin.narrative(account) == (
+        "It began at 07:11:00 and ended with procedure aborted: nominal completion of PandaBox."
+    )
+
+
 def test_the_address_of_a_signal_is_shown_as_it_is() -> None:
     assert "<dt>bl7:rotary</dt>" in DISPLAY.value({"bl7:rotary": {"low": -360}})
 

@@ -164,8 +164,8 @@ class StepPlans:
             if procedure is None or procedure.live_conduct_id != conduct_id:
                 return None
             wanted = (procedures.ProcedureStepsResolved, procedures.ProcedureSteeringDeclared, *OPENINGS)
-            rows = await session.load_of(aggregate.name, procedure_id, [event.__name__ for event in wanted])
-            begun = await session.load_of(aggregate.name, procedure_id, [procedures.ProcedureIterationStarted.__name__])
+            rows = await session.load_of(aggregate.name, (procedure_id,), [event.__name__ for event in wanted])
+            begun = await session.load_of(aggregate.name, (procedure_id,), [procedures.ProcedureIterationStarted.__name__])
             (opened,) = await session.records(OpenedConduct, {"conduct_id": conduct_id})
         events = await asyncio.to_thread(lambda: [decode_event(aggregate, row) for row in rows])
         pin = next(event for event in reversed(events) if isinstance(event, procedures.ProcedureStepsResolved))
@@ -244,7 +244,7 @@ class ConductRecord:
             rows = await self.store.newer(Procedure.__name__, {plan.procedure_id: version})
         else:
             async with self.store.session() as session:
-                rows = await session.load_of(Procedure.__name__, plan.procedure_id, names)
+                rows = await session.load_of(Procedure.__name__, (plan.procedure_id,), names)
         decoded = [cast("E", decode_event(Procedure.aggregate, row)) for row in rows if row.event_type in names]
         return decoded, rows[-1].version if rows else version
 

@@ -73,8 +73,8 @@ class ConductTimes:
         name = Procedure.__name__
         wanted = (procedures.ProcedureStepsResolved, procedures.ProcedureSteeringDeclared, *OPENINGS)
         async with self.store.session() as session:
-            rows = await session.load_of(name, procedure_id, [event.__name__ for event in wanted])
-            begun = await session.load_of(name, procedure_id, [procedures.ProcedureIterationStarted.__name__])
+            rows = await session.load_of(name, (procedure_id,), [event.__name__ for event in wanted])
+            begun = await session.load_of(name, (procedure_id,), [procedures.ProcedureIterationStarted.__name__])
         return await asyncio.to_thread(walk_in, rows, begun, conduct_id)
 
 

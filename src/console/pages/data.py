@@ -4,7 +4,9 @@ its lineage as a picture and a list, and where it can be cited; one edition with
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
+from uuid import UUID
 
 from baton.api.http import Request, Response
 from baton.console.display import GOOD, LOOK, PLAIN, SIGNS, STOP, href_of, words_of
@@ -32,6 +34,11 @@ INTENDED = {"promote_dataset": "Trial", "demote_dataset": "Production"}
 EDITION_LABELS = {"add_dataset_to_edition": "Add a dataset", "remove_dataset_from_edition": "Remove a dataset"}
 OUTCOME_LOOKS = {"Match": GOOD, "Mismatch": STOP, "Unreachable": LOOK}
 SHOWN, FEW = 50, 10
+CHECKS = (
+    ("Stale", STOP, "wrong bytes", "marked_stale_at"),
+    ("Registered", LOOK, "never checked", "no_time"),
+    ("Verified", GOOD, "right", "verified_at"),
+)  # The states of copies, the worst first: how they look, in words, and since when.
 DRAWN = {"limit": 150, "max_depth": 8}
 """How much of a lineage is drawn and listed."""
 PREVIEW_CACHING = b"private, max-age=60"
@@ -76,11 +83,50 @@ def creation_button(name: str, queries: PageQueries) -> VerbButton:
 LABELS = {"attest_distributions": "Check copies"}  # What stands on buttons whose verb says too little here.
 
 
-@data.region("datasets", asks=[ListDatasets], watches=("Run",))
+@data.region("datasets", asks=[ListDatasets], watches=("Run", "Distribution"))
 async def load_datasets(queries: PageQueries) -> Context:
     given = {name: queries.query.get(name) or None for name in ("q", "status", "intent", "producing_run_id", "subject_id")}
     answer = await queries.show(ListDatasets, **given, limit=SHOWN, order="desc", cursor=queries.query.get("cursor") or None)
-    return {"items": answer["items"], "next_cursor": answer["next_cursor"], "is_filtered": any(given.values())}
+    return await datasets_context(queries, answer, is_filtered=any(given.values()))
+
+
+async def datasets_context(queries: PageQueries, answer: Shown, *, is_filtered: bool) -> Context:
+    """Return what a list of datasets shows: them by their runs, with what is known of their copies."""
+    items = answer["items"]
+    return {
+        "groups": [(id, list(group)) for id, group in groupby(items, lambda one: one["producing_run_id"])],
+        "checks": await load_checks(queries, [one["dataset_id"] for one in items]),
+        "next_cursor": answer["next_cursor"],
+        "is_filtered": is_filtered,
+        "may_see_previews": queries.may(GetDatasetPreview),
+        **check_context(queries),
+    }
+
+
+async def load_checks(queries: PageQueries, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return what is known of the copies of each dataset together; nothing to those who may not see copies."""
+    if not ids or not queries.may(ListDistributions):
+        return {}
+    listed = await queries.show(ListDistributions, dataset_ids=ids, limit=100, order="desc")
+    copies: dict[str, list[Shown]] = {id: [] for id in ids}
+    for copy in listed["items"]:
+        copies[copy["dataset_id"]].append(copy)
+    return {id: checked_copies(found) for id, found in copies.items() if found or listed["next_cursor"] is None}
+
+
+def checked_copies(copies: Sequence[Shown]) -> dict[str, Any]:
+    """Return what is known of all copies of a dataset: the worst of them, and the one to check."""
+    kept = [copy for copy in copies if copy["status"] != "Discarded"]
+    for status, look, words, at in CHECKS:
+        if found := [copy for copy in kept if copy["status"] == status]:
+            return {"look": look, "sign": SIGNS[look], "words": words, "at": found[0].get(at), "latest": found[0]}
+    return {"look": LOOK, "sign": SIGNS[LOOK], "words": "no copy", "at": None, "latest": None}
+
+
+def check_context(queries: PageQueries) -> Context:
+    """Return what a template needs to have copies checked."""
+    attest = REGISTRY.operations["record_attestation"]
+    return {"attest": attest if queries.may(attest) else None, "attest_href": attest_href}
 
 
 @data.region("copies", asks=[ListDistributions], watches=("Attestation",))
@@ -89,14 +135,12 @@ async def load_copies(queries: PageQueries) -> Context:
         queries.show(ListDistributions, status="Stale", limit=FEW, order="desc"),
         queries.show(ListDistributions, status="Registered", limit=FEW, order="desc"),
     )
-    attest = REGISTRY.operations["record_attestation"]
     return {
         "stale": stale["items"],
         "more_stale": stale["next_cursor"] is not None,
         "unchecked": unchecked["items"],
         "more_unchecked": unchecked["next_cursor"] is not None,
-        "attest": attest if queries.may(attest) else None,
-        "attest_href": attest_href,
+        **check_context(queries),
     }
 
 
@@ -187,7 +231,8 @@ def copied_content(view: Shown) -> dict[str, Any]:
 def copy_row(copy: Shown, check: Shown | None, queries: PageQueries) -> dict[str, Any]:
     """Return a copy with its last check and its verbs."""
     attest = REGISTRY.operations["record_attestation"]
-    button = replace(verb_button(attest, queries, None, None), label="Check its bytes", href=attest_href(copy))
+    may_check = queries.may(attest)
+    closed = [] if may_check else [replace(verb_button(attest, queries, None, None), label="Check its bytes")]
     outcome = None if check is None else check["outcome"]
     look = OUTCOME_LOOKS.get(outcome or "", PLAIN)
     return {
@@ -195,7 +240,8 @@ def copy_row(copy: Shown, check: Shown | None, queries: PageQueries) -> dict[str
         "check": check,
         "look": look,
         "sign": SIGNS[look],
-        "verbs": [button, *verbs_of(Distribution.aggregate, copy, queries)],
+        "check_href": attest_href(copy) if may_check else None,
+        "verbs": [*closed, *verbs_of(Distribution.aggregate, copy, queries)],
     }
 
 
@@ -361,8 +407,13 @@ for one in EDITION_EXPORTS:
 async def serve_preview(console: ConsoleShell, request: Request, session: ConsoleSession) -> Response:
     """Answer with the picture of a dataset, or with a card that says why there is none."""
     queries = console.queries_of(request, session)
+    return await load_picture(console, queries, queries.id("dataset_id"))
+
+
+async def load_picture(console: ConsoleShell, queries: PageQueries, dataset_id: UUID) -> Response:
+    """Return the picture of a dataset as a file, or a card that says why there is none."""
     try:
-        picture = await queries.ask(GetDatasetPreview, queries.id("dataset_id"))
+        picture = await queries.ask(GetDatasetPreview, dataset_id)
     except DatasetPreviewUnavailableError as refusal:
         card = console.templates.render("dataset/no_picture.svg", {"why": refusal.detail})
         picture = Document("image/svg+xml", card.encode())

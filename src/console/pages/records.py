@@ -4,7 +4,7 @@ history with a slider through its versions; the pages made by hand stand in thei
 from enum import Enum
 from typing import Any, get_args, get_type_hints
 
-from baton.console.display import words_of
+from baton.console.display import reason_text, words_of
 from baton.console.page import PAGES, ConsolePage, Context, MenuGroup, page
 from baton.console.page_queries import PageQueries, Shown
 from baton.console.verbs import creations_of, verbs_of
@@ -12,15 +12,21 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Query
 from baton.domain.registry import Operation
 from baton.domain.shared.listing import ListQuery
+from baton.domain.shared.logbooks import LogbookOpened
 from baton.domain.shared.naming import name_field, name_member
 
 COMMON = frozenset(ListQuery.model_fields)
 """The fields of every list that are no filters of its own."""
 MOST_COLUMNS = 7
 SHOWN_EVENTS = 50
-IDENTIFYING = frozenset({"created_at", "updated_at"})
-MENU = {"Run": "Runs"}
-"""The lists that stand in the menu by their own."""
+NOTHING: tuple[object, ...] = (None, "", [], {})
+BOOKKEEPING = frozenset(
+    (
+        *("RunConductStarted", "RunConducted", "RunLaunched", "DecisionDebriefRequested", "PermitReceiptRecorded"),
+        *("ProcedureLaunched", "ProcedureConducted", "ProcedureRecipeExpanded", "ProcedureStepsResolved"),
+        "ProcedureSteeringDeclared",
+    )
+)  # Events that the service needs; others tell people what came of them.
 
 records = page("/records", "Records", "Every kind of thing on record.", template="records.html", menu=MenuGroup.HOUSE)
 
@@ -82,8 +88,7 @@ def columns_of(aggregate: Aggregate, items: list[Shown]) -> list[str]:
 def list_page(aggregate: Aggregate, listing: Operation) -> ConsolePage:
     """Declare the page that lists the things of an aggregate."""
     title = words_of(plural_label(aggregate))
-    menu = MenuGroup.RECORD if aggregate.name in MENU else None
-    made = page(aggregate.path, title, f"Every {aggregate.label} on record.", template="list.html", menu=menu)
+    made = page(aggregate.path, title, f"Every {aggregate.label} on record.", template="list.html")
     query: type[Query] = listing.input  # type: ignore[assignment]
     switches = [name for name, info in query.model_fields.items() if bool in get_args(info.annotation)]
     own = [name for name in query.model_fields if name not in COMMON or name in ("name", "q", "created_from", "created_to")]
@@ -146,7 +151,9 @@ def thing_context(aggregate: Aggregate, view: Shown, queries: PageQueries) -> Co
     hidden = {aggregate.id_name, "id", name_field(aggregate), aggregate.axis}
     named = {field for field in view if field.endswith(("_id", "_ids")) and name_member(field) in view}
     named |= {name.removesuffix("_name") for name in view if name.endswith("_by_name") and view[name]}
-    shown = {label_key(name): (name, value) for name, value in view.items() if name not in hidden and name not in named}
+    shown = {
+        label_key(name): (label_key(name), value) for name, value in view.items() if name not in hidden and name not in named
+    }
     return {
         "name": view.get(name_field(aggregate) or "") or words_of(aggregate.label),
         "state": view.get(aggregate.axis),
@@ -180,21 +187,38 @@ def history_page(aggregate: Aggregate, getting: Operation) -> ConsolePage:
         version = int(chosen) if chosen.isascii() and chosen.isdigit() and len(chosen) < 10 and int(chosen) else last
         past = await queries.show(getting.input, id, as_of_version=version)  # type: ignore[arg-type]
         before = await queries.show(getting.input, id, as_of_version=version - 1) if version > 1 else {}  # type: ignore[arg-type]
-        changed = [name for name, value in past.items() if before.get(name) != value]
+        context = thing_context(aggregate, past, queries)
+        told = [field for field in context["fields"] if field[1] not in NOTHING]
+        changed = [(name, before.get(name), value) for name, value in context["fields"] if before.get(name) != value]
+        events = [{**item, "why": why_of(item)} for item in items]
         return {
             "aggregate": aggregate,
-            "items": items,
+            "events": [one for one in events if not is_bookkeeping(one, aggregate)],
+            "bookkeeping": [one for one in events if is_bookkeeping(one, aggregate)],
             "next_cursor": answer["next_cursor"],
             "version": version,
             "first": items[0]["version"] if items else 1,
             "last": last,
-            "changed": changed,
-            "before": before,
-            **thing_context(aggregate, past, queries),
+            "chosen": next((one for one in events if one["version"] == version), None),
+            "changed": [one for one in changed if one[1] not in NOTHING or one[2] not in NOTHING],
+            "was": before.get(aggregate.axis),
+            **context,
+            "fields": told,
         }
 
     made.region("events", asks=[reading, getting], template="history/events.html")(load_events)
     return made
+
+
+def why_of(event: Shown) -> str:
+    """Return why something happened, as far as its event says it."""
+    payload = event["payload"]
+    return reason_text(next((payload[name] for name in ("reason", "detail") if isinstance(payload.get(name), str)), ""))
+
+
+def is_bookkeeping(event: Shown, aggregate: Aggregate) -> bool:
+    """Return whether an event is there for the service alone: others tell people what came of it."""
+    return event["event_type"] in BOOKKEEPING or issubclass(aggregate.events[event["event_type"]], LogbookOpened)
 
 
 def declare_generic_pages() -> None:

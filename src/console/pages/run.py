@@ -367,8 +367,10 @@ async def load_logbook(queries: PageQueries) -> Context:
         order="desc",
         cursor=queries.query.get("notes") or None,
     )
+    debrief = next(iter(debriefs["items"]), None)
     return {
-        "debrief": next(iter(debriefs["items"]), None),
+        "view": None if debrief is None else await queries.show_found(GetRun, id),
+        "debrief": debrief,
         "notes": notes["items"],
         "next_notes": notes["next_cursor"],
         "may_write": queries.may(AppendRunLogbookEntries.operation),

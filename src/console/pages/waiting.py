@@ -67,8 +67,15 @@ async def load_attention(queries: PageQueries) -> Context:
 
 async def count_waiting(queries: PageQueries, kinds: tuple[WaitingKind, ...], *, permitted: bool = False) -> Context:
     """Return how much of these kinds waits, as far as it is counted."""
-    page = await queries.show_if_permitted(ListWaiting, kind=kinds, permitted=permitted, limit=COUNTED)
+    page = await load_first_waiting(queries, kinds, permitted=permitted)
     return {"count": 0 if page is None else len(page["items"]), "more": page is not None and page["next_cursor"] is not None}
+
+
+async def load_first_waiting(
+    queries: PageQueries, kinds: tuple[WaitingKind, ...], *, permitted: bool = False
+) -> Shown | None:
+    """Return the first things of these kinds that wait; None where the person may not see them."""
+    return await queries.show_if_permitted(ListWaiting, kind=kinds, permitted=permitted, limit=COUNTED)
 
 
 @waiting.region("items", asks=[ListWaiting], watches=WATCHED, every=10.0)

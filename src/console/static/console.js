@@ -79,6 +79,23 @@ function tellNotices() {
   localStorage.setItem("noticed", JSON.stringify(notices().map((notice) => notice.dataset.notice)));
 }
 document.addEventListener("replaced", (event) => { if (event.target.id === "region-notices") tellNotices(); });
+// Since you were last here: an open page notes that it is looked at, and a longer absence is offered on the page of the shift.
+const ABSENCE = 20 * 60 * 1000;
+function noteLook() {
+  if (document.hidden) return;
+  const seen = Number(localStorage.getItem("seen"));
+  if (seen && Date.now() - seen > ABSENCE) localStorage.setItem("left", String(seen));
+  localStorage.setItem("seen", String(Date.now()));
+}
+noteLook();
+setInterval(noteLook, 30000);
+document.addEventListener("visibilitychange", noteLook);
+const sinceLastHere = one("[data-since-last-here]");
+const left = Number(localStorage.getItem("left"));
+if (sinceLastHere && left && Date.now() - left < 13 * 86400 * 1000) {
+  sinceLastHere.hidden = false;
+  sinceLastHere.href = `/console/shift?from=${new Date(left).toISOString().slice(0, 19)}Z`;
+}
 
 // Live regions. A tab that nobody looks at is not live; it is brought up to date when it is looked at again.
 const pulse = one("[data-pulse]");

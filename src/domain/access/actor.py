@@ -345,6 +345,11 @@ actor.absences[kernel.NIL] = (
 )
 
 
+def appearance(event: kernel.Event) -> Appearance:
+    """Return who recorded an event, and on which surface."""
+    return event.caller_id, event.caller_surface_id
+
+
 def names_of(appearances: Iterable[Appearance], *, own: bool = False) -> Reads[Names]:
     """Return the name of each principal; a person's is None unless the caller may read actors, or it is their `own`.
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from baton.domain.access.actor import Actor, names_of
+from baton.domain.access.actor import Actor, appearance, names_of
 from baton.domain.kernel import Aggregate, Event, FurtherView, TimeTravel, Value
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import NamedListQuery, Page, Where
@@ -164,7 +164,7 @@ def acts_of(query: TimeTravel, id: UUID, once: Acts, by_turns: Acts) -> Reads[di
         past = latest_events(id, *events, count=len(group), as_of=query.as_of, as_of_version=query.as_of_version)
         found += yield from past
     latest = {kinds[type(event)]: event for event in reversed(found)}
-    appearances = {kind: (event.caller_id, event.caller_surface_id) for kind, event in latest.items()}
+    appearances = {kind: appearance(event) for kind, event in latest.items()}
     names = yield from names_of(appearances.values())
     acts: dict[str, object] = {}
     for kind in dict.fromkeys(kinds.values()):

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from baton.domain.access.actor import Appearance, Names, names_of
+from baton.domain.access.actor import Names, appearance, names_of
 from baton.domain.kernel import Event, Value
 from baton.domain.procedure import procedure as procedures
 from baton.domain.procedure.procedure import HoldCause, Procedure
@@ -19,11 +19,6 @@ class HoldNow(Value):
     reason: FreeText | None
     held_by: UUID
     held_by_name: str | None
-
-
-def appearance(event: Event) -> Appearance:
-    """Return who recorded an event, and on which surface."""
-    return event.caller_id, event.caller_surface_id
 
 
 def hold_now(held: Event, reason: str | None, names: Names, asked: Event | None = None) -> HoldNow:

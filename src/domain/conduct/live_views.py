@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from baton.domain.access.actor import Appearance, Names, names_of
+from baton.domain.access.actor import Appearance, Names, appearance, names_of
 from baton.domain.conduct.endings import LOST
 from baton.domain.conduct.estimates import Estimate, conduct_estimate
-from baton.domain.conduct.holds import HoldNow, appearance, hold_now
+from baton.domain.conduct.holds import HoldNow, hold_now
 from baton.domain.conduct.live_work import ConductUnderWay, LiveRun, LiveWork, LostProcedure
 from baton.domain.conduct.plan_progress import running_plan
 from baton.domain.conduct.progress import ConductPhase, RunConductProgress, WaitingFor

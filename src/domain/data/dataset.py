@@ -465,6 +465,7 @@ class DatasetSummary(Summary):
     name: FreeText
     uri: FreeText
     checksum: Checksum
+    byte_size: int
     producing_run_id: UUID | None
     producing_procedure_id: UUID | None
     subject_id: UUID | None

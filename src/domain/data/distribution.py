@@ -411,7 +411,11 @@ class DistributionSummary(Summary):
 class ListDistributions(ListQuery[DistributionSummary]):
     """Copies in order of registration."""
 
+    filters: ClassVar[dict[str, str]] = {"dataset_ids": "dataset_id"}
+
     dataset_id: UUID | None = None
+    dataset_ids: Annotated[tuple[UUID, ...], Field(max_length=100)] = ()
+    """Only copies of these datasets."""
     supply_id: UUID | None = None
     status: DistributionStatus | None = None
     access_protocol: AccessProtocol | None = None

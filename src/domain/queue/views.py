@@ -6,9 +6,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.access.actor import names_of
+from baton.domain.access.actor import appearance, names_of
 from baton.domain.conduct.estimates import Estimate
-from baton.domain.conduct.holds import HoldNow, appearance, hold_now
+from baton.domain.conduct.holds import HoldNow, hold_now
 from baton.domain.kernel import Call, CursorText, NamesOnRequest, PageLimit, TimeTravel, Value, values_of
 from baton.domain.queue.forecast import ClosedQueueGate, ItemForecast, forecast_queue, item_estimate, running_estimate
 from baton.domain.queue.items import Items, QueueItem, QueueItemStatus

@@ -6,7 +6,9 @@ from enum import StrEnum
 from typing import Annotated, Any, assert_never
 from uuid import UUID
 
-from baton.domain.access.actor import Actor, ActorKind
+from pydantic import Field
+
+from baton.domain.access.actor import Actor, ActorKind, Appearance, appearance, names_of
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, Verb, copy_with
@@ -18,7 +20,16 @@ from baton.domain.run.witness import STILL_HEARD, WITNESSED_ASSETS, Witness, Wit
 from baton.domain.shared.gates import GateVerdict
 from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
-from baton.domain.shared.reads import Reads, find, find_all, latest_events, members_of, record_of, require_if_given
+from baton.domain.shared.reads import (
+    Reads,
+    events_of_all,
+    find,
+    find_all,
+    latest_events,
+    members_of,
+    record_of,
+    require_if_given,
+)
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import (
     FreeText,
@@ -72,6 +83,8 @@ class Run(State):
     last_hold_reason: FreeText | None = None
     """Why it was held last; null where nobody said, or it never was."""
     end_reason: FreeText | None = None  # Why it was stopped, aborted or truncated.
+    """Why it was stopped, aborted or truncated; null for other runs."""
+    ended_at: datetime | None = None
     adjustment_count: int = 0
     """Number of times that the parameters were adjusted."""
     last_adjusted_at: datetime | None = None
@@ -341,6 +354,7 @@ def evolve(run: Run, event: RunEvent) -> Run:
             kind = merged_kind((run.actuation_kind, event.actuation_kind))
             reason = None if isinstance(event, RunCompleted) else event.reason
             run = copy_with(run, status=ENDINGS[type(event)], actuation_kind=kind, end_reason=reason, lost=False)
+            run = copy_with(run, ended_at=event.occurred_at)
         case _:
             assert_never(event)
     return copy_with(run, updated_at=event.occurred_at)
@@ -409,18 +423,51 @@ class RunSummary(Summary):
     updated_at: datetime
     lost: bool
     witnessed: bool
+    last_hold_reason: FreeText | None
+    end_reason: FreeText | None
+    ended_at: datetime | None
 
 
-@run.listing(RunSummary)
-class ListRuns(NamedListQuery[RunSummary]):
+class RunItem(RunSummary):
+    """A run in a list, with who started and who ended it."""
+
+    started_by: UUID
+    started_by_name: str | None
+    ended_by: UUID | None
+    ended_by_name: str | None
+
+
+@run.listing(RunSummary, returns=RunItem)
+class ListRuns(NamedListQuery[RunItem]):
     """Runs in the order they were started."""
 
+    run_id: Annotated[tuple[UUID, ...], Field(max_length=100)] = ()
+    """Only these runs."""
     status: RunStatus | None = None
     plan_id: UUID | None = None
     subject_id: UUID | None = None
     campaign_id: UUID | None = None
     launch_id: UUID | None = None
     witnessed: bool | None = None
+
+    def present(self, rows: tuple[Any, ...]) -> Reads[tuple[RunItem, ...]]:
+        found = (yield from events_of_all((row.run_id for row in rows), *BEGINNINGS, *ENDINGS)) if rows else ()
+        began: dict[UUID, Appearance] = {}
+        ended: dict[UUID, Appearance] = {}
+        for event in found:
+            (began if isinstance(event, BEGINNINGS) else ended)[event.stream_id] = appearance(event)
+        names = yield from names_of((*began.values(), *ended.values()))
+        return tuple(
+            RunItem(
+                **dict(row),
+                started_by=began[row.run_id][0],
+                started_by_name=names[began[row.run_id]],
+                ended_by=end and end[0],
+                ended_by_name=end and names[end],
+            )
+            for row in rows
+            for end in (ended.get(row.run_id),)
+        )
 
 
 Phases = tuple[Procedure, ...]

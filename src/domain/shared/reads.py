@@ -31,10 +31,10 @@ class Streams:
 
 @dataclass(frozen=True)
 class PastEvents:
-    """The events of these types on one stream, oldest first."""
+    """The events of these types on some streams of one kind, oldest first on each."""
 
     state: type["State"]
-    id: UUID
+    ids: tuple[UUID, ...]
     events: tuple[type["Event"], ...]
 
 
@@ -211,7 +211,12 @@ def require_all(state: type[S], ids: Iterable[UUID], refusal: type[Refusal] | No
 
 def events_of(id: UUID, *events: type[E]) -> Reads[tuple[E, ...]]:
     """Return the events of these types on one stream, oldest first."""
-    found: tuple[E, ...] = yield PastEvents(events[0].aggregate.state, id, events)
+    return (yield from events_of_all((id,), *events))
+
+
+def events_of_all(ids: Iterable[UUID], *events: type[E]) -> Reads[tuple[E, ...]]:
+    """Return the events of these types on some streams of one kind, oldest first on each."""
+    found: tuple[E, ...] = yield PastEvents(events[0].aggregate.state, tuple(dict.fromkeys(ids)), events)
     return found
 
 

@@ -12,14 +12,13 @@ from uuid import UUID
 from pydantic import Field
 from pydantic_core import to_jsonable_python
 
-from baton.domain.access.actor import Appearance, Names, names_of
+from baton.domain.access.actor import Appearance, Names, appearance, names_of
 from baton.domain.agent import caution_proposal as proposals
 from baton.domain.agent.agent import Agent
 from baton.domain.caution.caution import Caution, CautionTarget, CautionTargetKind
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.domain.conduct.endings import LOST
 from baton.domain.conduct.estimates import AT_A_STEP
-from baton.domain.conduct.holds import appearance
 from baton.domain.conduct.live_work import load_lost_work
 from baton.domain.conduct.plan_progress import PlanStepView, running_plan, unknown_plan
 from baton.domain.conduct.progress import CLOSING_FAILED, ConductProgress

@@ -37,7 +37,8 @@ AFTER_BOOKMARK = f"(transaction_id, position) > (%s::text::xid8, %s) AND {COMMIT
 COMMIT_ORDER = "events.transaction_id, events.position"
 """With the name of the table: a column that is selected as a number would be ordered by that, without the index."""
 
-LOAD_OF = f"SELECT {EVENT_COLUMNS} {STREAM} AND event_type = ANY(%s) ORDER BY version"
+LOAD_OF = f"""SELECT {EVENT_COLUMNS} FROM events WHERE stream_type = %s AND stream_id = ANY(%s::uuid[])
+AND event_type = ANY(%s) ORDER BY stream_id, version"""
 LOAD_PAST = f"SELECT {STREAM_COLUMNS} {NAMED_STREAM} AND version <= coalesce(%(version)s, {VERSION_AT}, 0) ORDER BY version"
 LOAD_LATEST = f"""SELECT {EVENT_COLUMNS} {NAMED_STREAM} AND event_type = ANY(%(types)s) AND version <=
     coalesce(%(version)s, CASE WHEN %(time)s::timestamptz IS NULL THEN 2147483647 ELSE {VERSION_AT} END, 0)

@@ -71,8 +71,8 @@ class PostgresSession:
         query = sql.endless_stream(stream_type) if stream_type in sql.ENDLESS else sql.long_stream(stream_type)
         return await self._rows(StoredEvent, query, {"type": stream_type, "id": ids[0]})
 
-    async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
-        return await self._rows(EventRow, sql.LOAD_OF, (stream_type, id, list(event_types)))
+    async def load_of(self, stream_type: str, ids: Sequence[UUID], event_types: Sequence[str]) -> Sequence[EventRow]:
+        return await self._rows(EventRow, sql.LOAD_OF, (stream_type, sql.id_array(ids), list(event_types)))
 
     async def load_latest(self, wanted: LatestEvents) -> Sequence[EventRow]:
         past = {"type": wanted.state.__name__, "id": wanted.id, "time": wanted.as_of, "version": wanted.as_of_version}

@@ -198,7 +198,10 @@ MEANT: dict[str, dict[str, Filter]] = {
             lambda item, asked: item["conduct_id"] == asked["conduct_id"],
         ),
     },
-    "list_runs": equals("status", "plan_id", "subject_id", "campaign_id", "launch_id", "witnessed"),
+    "list_runs": {
+        "run_id": any_of("run_id"),
+        **equals("status", "plan_id", "subject_id", "campaign_id", "launch_id", "witnessed"),
+    },
     "list_launches": equals("status", "by", "plan_id", "recipe_id", "queue_id", "schedule_id", "launched_by"),
     "list_run_observations": {
         **equals("channel_name", "sampling_procedure"),
@@ -229,7 +232,13 @@ MEANT: dict[str, dict[str, Filter]] = {
         "used_calibration_id": member("used_calibration_id", "used_calibration_ids"),
     },
     "list_catalogue_entries": equals("dataset_id", "catalogue", "status"),
-    "list_distributions": equals("dataset_id", "supply_id", "status", "access_protocol"),
+    "list_distributions": {
+        "dataset_ids": Filter(
+            lambda item: [{"dataset_ids": [item["dataset_id"]]}],
+            lambda item, asked: item["dataset_id"] in asked["dataset_ids"],
+        ),
+        **equals("dataset_id", "supply_id", "status", "access_protocol"),
+    },
     "list_attestations": equals("dataset_id", "distribution_id", "kind", "outcome"),
     "list_editions": {
         **equals("status", "kind", "publisher_facility_code"),

@@ -202,8 +202,9 @@ class World:
         match request:
             case Streams(state, ids):
                 return {id: found for id in ids if (found := self.state(state, id)) is not None}
-            case PastEvents(state, id, events):
-                return tuple(event for event in self.streams.get((state.__name__, id), ()) if isinstance(event, events))
+            case PastEvents(state, ids, events):
+                streams = (self.streams.get((state.__name__, id), ()) for id in ids)
+                return tuple(event for stream in streams for event in stream if isinstance(event, events))
             case LatestEvents(state, id, events, count):
                 of_these = [event for event in self.streams.get((state.__name__, id), ()) if isinstance(event, events)]
                 return tuple(reversed(of_these[-count:]))

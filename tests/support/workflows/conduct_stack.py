@@ -167,7 +167,7 @@ class ConductStack:
         """Return every event of the procedure's stream."""
         every = list(Procedure.aggregate.events)
         async with self.runtime.store.session() as session:
-            rows = await session.load_of(Procedure.__name__, procedure_id, every)
+            rows = await session.load_of(Procedure.__name__, (procedure_id,), every)
         return [decode_event(Procedure.aggregate, row) for row in rows]
 
     async def event_types(self, procedure_id: UUID) -> list[str]:

@@ -77,7 +77,7 @@ class StartedRun:
     async def events(self) -> list[Event]:
         """Everything on the run's stream."""
         async with self.stack.runtime.store.session() as session:
-            rows = await session.load_of(Run.__name__, self.run_id, list(Run.aggregate.events))
+            rows = await session.load_of(Run.__name__, (self.run_id,), list(Run.aggregate.events))
         return [decode_event(Run.aggregate, row) for row in rows]
 
     async def event_types(self) -> list[str]:

@@ -73,7 +73,7 @@ class ScheduleCase:
 
     async def events(self) -> list[Event]:
         async with self.stack.runtime.store.session() as session:
-            rows = await session.load_of(Schedule.__name__, self.id, list(Schedule.aggregate.events))
+            rows = await session.load_of(Schedule.__name__, (self.id,), list(Schedule.aggregate.events))
         return [decode_event(Schedule.aggregate, row) for row in rows]
 
     async def outcomes(self, count: int) -> list[Any]:
