@@ -160,7 +160,12 @@ def test_the_picture_marks_firings_and_draws_what_fires_often_as_a_band() -> Non
     assert picture.count('<path class="firing live"') == len(firings)
     assert picture.count('<rect class="firing live often"') == picture.count("<rect") == 1
     assert "about every 1 min" in picture
-    assert max(float(x) for x in re.findall(r'<text x="([0-9.]+)"', picture)) <= WIDTH - LABEL_WIDTH / 2, "none is cut"
     assert "<title>Tue 15:15</title>" in picture, "on the facility's clock"
     assert "Wed 18 Nov" in picture
     assert "Often &amp; &lt;b&gt;" in picture
+
+
+def test_the_label_at_the_end_of_the_picture_is_not_cut() -> None:
+    noon = day_picture([], datetime(2026, 11, 17, 11, tzinfo=UTC), BERLIN, "The day")
+    places = [float(x) for x in re.findall(r'<text x="([0-9.]+)"', noon)]
+    assert WIDTH - LABEL_WIDTH / 2 == max(places)

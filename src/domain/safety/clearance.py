@@ -287,7 +287,7 @@ ONE_PERSON = (
 
 
 def remark_on_review(four_eyes: bool) -> list[Answer]:
-    """Return what an agent reads about a form that one person may fill in and approve; nothing where that is not so."""
+    """Return the remark on a form that one person may fill in and approve; nothing where a second person must approve it."""
     return [] if four_eyes else [Answer({"four_eyes": False, "remark": ONE_PERSON})]
 
 

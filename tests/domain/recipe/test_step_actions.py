@@ -17,6 +17,7 @@ from baton.domain.recipe.step_actions import OWN_ACTIONS, ListActions, StepActio
 from baton.domain.shared.action_signals import ActionForecast, ActionSignals
 from baton.domain.start.registration import RegisterProcedureFromRecipe
 from baton.infrastructure.actions.acquisition import BUILT_IN
+from tests.support.domain.run_beamline import Beamline
 from tests.support.domain.templates import capability, parameters
 from tests.support.domain.world import World, expect_refusal, new_id
 from tests.support.workflows.step_json import action, setpoint
@@ -53,8 +54,9 @@ def define(world: World, *steps: dict[str, Any]) -> UUID:
 
 
 @pytest.fixture
-def equipped_world(world: World) -> World:
-    """A world whose own process has the built-in actions."""
+def equipped_world(line: Beamline) -> World:
+    """A beamline whose own process has the built-in actions."""
+    world = line.world
     world.ports["deployment"].action_signals = OWN
     world.ports["deployment"].compute_programs = frozenset({"recon"})
     return world
@@ -114,7 +116,11 @@ def test_what_bindings_make_of_parameters_is_judged_when_they_are_given(equipped
     schema = parameters("seconds", seconds={"type": "number"})
     bound = action("settle", seconds={"__binding__": "seconds"})
     recipe_id = equipped_world.create(
-        DefineRecipe(name="Wait", capability_id=capability(equipped_world, parameters_schema=schema), steps=(bound,))
+        DefineRecipe(
+            name="Wait",
+            capability_id=capability(equipped_world, code="baton.capability.wait", parameters_schema=schema),
+            steps=(bound,),
+        )
     )
     with expect_refusal(INVALID):
         register(equipped_world, recipe_id, seconds=-1.0)
