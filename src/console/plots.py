@@ -16,7 +16,7 @@ from baton.domain.shared.thinning import thin
 WIDTH, NARROW, HEIGHT, SQUARE = 760, 560, 180, 320
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 26
 SIDE, FOOT, SCALE = 84, 44, 84  # of pictures with two named axes: left, below, and the scale of their shades on the right
-LABEL_HEIGHT = 13
+LETTER = 7  # pixels of a letter, about
 SHADES = 10
 MOST_POINTS = 2000
 MOST_TICKS = 20
@@ -131,7 +131,7 @@ def line_plot(
         x, _ = place(ahead, low)
         where = "<title>where it measures next</title>"
         parts.append(f'<path class="ahead" d="M{x} {TOP}V{HEIGHT - BOTTOM}">{where}</path>')
-    ends: list[tuple[float, float, str]] = []
+    named = LEFT  # Where the next name of several is written.
     for number, one in enumerate(drawn):
         places = [place(*point) for point in thin(one.points, MOST_POINTS, lambda point: point[1])]
         path = "M" + " L".join(f"{x} {y}" for x, y in places)
@@ -141,31 +141,24 @@ def line_plot(
         parts += [
             f'<circle class="best" cx="{x}" cy="{y}" r="7"/>' for x, y in [place(*p) for p in one.points if p[1] == best]
         ]
-        if not latest and len(drawn) == 1:
-            continue
         x, y = place(*one.points[-1])
-        said = [one.name] * (len(drawn) > 1) + ([number_text(one.points[-1][1]), one.unit or ""] if latest else [])
-        ends.append((x, y, " ".join(part for part in said if part)))
-        parts.append(f'<circle class="dot dot-{number % 4}" cx="{x}" cy="{y}" r="4"/>')
-    for x, y, text in spread(ends):
-        anchor, beside = ("end", x - 8) if x > width * 0.8 else ("start", x + 8)
-        parts.append(f'<text class="latest" x="{beside}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>')
+        text = f"{number_text(one.points[-1][1])} {one.unit or ''}".rstrip() if latest else ""
+        if len(drawn) > 1:
+            name = f"{one.name} {text}".rstrip()
+            parts.append(f'<path class="line line-{number % 4}" d="M{named} 6h22"/>')
+            parts.append(f'<text class="latest" x="{named + 28}" y="10">{escape(name)}</text>')
+            named += 44 + LETTER * len(name)
+        elif latest:
+            anchor, beside = ("end", x - 8) if x > width * 0.8 else ("start", x + 8)
+            above = max(y - 8, 12)
+            parts.append(f'<text class="latest" x="{beside}" y="{above}" text-anchor="{anchor}">{escape(text)}</text>')
+        if latest:
+            parts.append(f'<circle class="dot dot-{number % 4}" cx="{x}" cy="{y}" r="4"/>')
     if x_label:
         parts.append(f'<text x="{width - RIGHT}" y="{HEIGHT - 8}" text-anchor="end">{escape(x_label)}</text>')
     return Markup(
         f'<svg class="plot" viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
     )
-
-
-def spread(labels: Sequence[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
-    """Return labels above their places, each below the one before by the height of a line at least."""
-    found: list[tuple[float, float, str]] = []
-    lowest = 12.0 - LABEL_HEIGHT
-    for x, y, text in sorted(labels, key=lambda one: one[1]):
-        lowest = max(y - 8, lowest + LABEL_HEIGHT)
-        found.append((x, round(lowest, 1), text))
-    over = max(0.0, lowest - (HEIGHT - BOTTOM))  # what is too low moves up together
-    return [(x, round(y - over, 1), text) for x, y, text in found]
 
 
 def heat_map(
@@ -187,9 +180,11 @@ def heat_map(
     wide, high = (NARROW - SIDE - SCALE) / len(xs), (SQUARE - TOP - FOOT) / len(ys)
     columns, rows = ({value: number for number, value in enumerate(every)} for every in (xs, ys))
     low, top = min(cells.values()), max(cells.values())
+    lefts = [round(SIDE + number * wide, 1) for number in range(len(xs) + 1)]  # edges that neighbours share
+    tops = [round(SQUARE - FOOT - number * high, 1) for number in range(len(ys) + 1)]
     parts = [
-        f'<rect class="heat-{heat(value, low, top)}" x="{SIDE + columns[x] * wide:.1f}"'
-        f' y="{SQUARE - FOOT - (rows[y] + 1) * high:.1f}" width="{wide:.1f}" height="{high:.1f}">'
+        f'<rect class="heat-{heat(value, low, top)}" x="{lefts[columns[x]]}" y="{tops[rows[y] + 1]}"'
+        f' width="{lefts[columns[x] + 1] - lefts[columns[x]]:.1f}" height="{tops[rows[y]] - tops[rows[y] + 1]:.1f}">'
         f"<title>{escape(place_text(x_axis, x, y_axis, y, value, unit))}</title></rect>"
         for (x, y), value in cells.items()
     ]
@@ -271,7 +266,7 @@ def shade_scale(low: float, high: float, unit: str | None) -> list[str]:
         f'<rect class="heat-{shade}" x="{left}" y="{y:.1f}" width="12" height="{tall:.1f}"/>' for shade, y in enumerate(tops)
     ]
     ends = ((high, TOP + 10), ((low + high) / 2, (TOP + SQUARE - FOOT) / 2 + 4), (low, SQUARE - FOOT))
-    parts += [f'<text x="{left + 16}" y="{y:.1f}">{escape(number_text(value))}</text>' for value, y in ends]
+    parts += [f'<text x="{left + 16}" y="{y:.1f}">{escape(number_text(float(f"{value:.3g}")))}</text>' for value, y in ends]
     return [*parts, f'<text x="{left}" y="{SQUARE - FOOT + 16}">{escape(unit or "")}</text>']
 
 

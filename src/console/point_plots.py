@@ -167,7 +167,7 @@ def picture_of(found: ProcedurePoints, curve: Curve, zone: ZoneInfo, next_point:
         band=None if found.band is None or not is_objective else (found.band.low, found.band.high),
         zone=zone if curve.x.name == TIME else None,
         x_label="" if curve.x.name == TIME else curve.x.label,
-        dots=max(map(len, lines)) <= MOST_DOTS,
+        dots=sum(map(len, lines)) <= MOST_DOTS,
         counted=curve.x.name == PASS,
         latest=not is_search,
         best=best,

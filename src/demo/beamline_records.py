@@ -97,7 +97,13 @@ def recipes_file(data: Path) -> LoadedFile:
         "Round of the hall": (ROUND_OF_THE_HALL, []),
     }
     recipes = [
-        {"name": name, "capability": "Absorption tomography", "steps": steps, "closing_steps": closing}
+        {
+            "name": name,
+            "capability": "Absorption tomography",
+            "steps": steps,
+            "closing_steps": closing,
+            **PLOTS.get(name, {}),
+        }
         for name, (steps, closing) in contents.items()
     ]
     return LoadedFile(Source("recipes", ""), BeamlineFile.model_validate({"recipes": recipes}))
@@ -184,6 +190,9 @@ FOCUSING = [
 ]
 
 
+PLOTS = {"Projections": {"plot": {"x": "bl7:rot", "y": ["brightness"], "kind": "line"}}}
+
+
 def projections(data: Path) -> list[Step]:
     """Take a picture at each of many angles over half a turn, none of them without beam, and put them into one scan."""
     beam = {"kind": "within_tolerance", "expected": FULL_CURRENT, "tolerance": FULL_CURRENT / 2}
@@ -191,6 +200,7 @@ def projections(data: Path) -> list[Step]:
     steps = prepare_single("projection")
     for number in range(PROJECTIONS):
         steps += [setpoint("bl7:rot", 180.0 * number / PROJECTIONS), wait_for_beam, *take_picture(number)]
+        steps.append(capture("bl7:Stats1:MeanValue_RBV", f"brightness_{number:03}"))
     pictures = (uri_of(data, "darks_{run}_0001.h5"), uri_of(data, "flats_{run}_0001.h5"), data.as_uri())
     output = {"output_uri": uri_of(data, SCAN_FILE), "output_ref_name": "scan"}
     return [*steps, program("assemble", *pictures, **output)]

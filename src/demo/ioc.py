@@ -117,6 +117,33 @@ def save(path: Path, pictures: Picture, angles: Any, currents: Any) -> None:
     draft.replace(path)
 
 
+class Station(PVGroup):
+    """Shutter, sample changer, and the measurements in the hutch."""
+
+    async def _set_shutter(self, instance: Any, value: str) -> str:
+        if value == "Open" and self._permit.value == "NO":
+            raise PermissionError("the hutch is not permitted")
+        await asyncio.sleep(0.1)
+        self._plant.shutter_open = value == "Open"
+        return value
+
+    async def _set_sample(self, instance: Any, value: str) -> str:
+        await asyncio.sleep(0.3)
+        self._plant.sample_in = value == "In"
+        return value
+
+    shutter = choice("shutter", "Closed", "Open", put=_set_shutter)
+    sample = choice("sample", "In", "Out", put=_set_sample)
+    temperature = real("hutch:temperature", 24.2, units="degC", precision=2, read_only=True)
+    sharpness = real("Stats1:Sharpness_RBV", 0.0, precision=3, read_only=True)
+    brightness = real("Stats1:MeanValue_RBV", 0.0, units="counts", precision=1, read_only=True)
+
+    def __init__(self, prefix: str, *, plant: Beamline, permit: Any, **options: Any) -> None:
+        super().__init__(prefix, **options)
+        self._plant = plant
+        self._permit = permit
+
+
 class Camera(PVGroup):
     """A camera with the signals of areaDetector; a write to `Acquire` is confirmed when the pictures are taken."""
 
@@ -141,11 +168,11 @@ class Camera(PVGroup):
     state = choice("DetectorState_RBV", "Idle", "Acquire", read_only=True)
     counter = pvproperty(name="ArrayCounter_RBV", value=0, read_only=True)
 
-    def __init__(self, prefix: str, *, plant: Beamline, writer: FileWriter, sharpness: Any, **options: Any) -> None:
+    def __init__(self, prefix: str, *, plant: Beamline, writer: FileWriter, station: Station, **options: Any) -> None:
         super().__init__(prefix, **options)
         self._plant = plant
         self._writer = writer
-        self._sharpness = sharpness
+        self._station = station
         self._generator = np.random.default_rng(7)
         self._busy = asyncio.Lock()
         self._stopped = False
@@ -157,7 +184,8 @@ class Camera(PVGroup):
             picture = self._plant.picture(self.exposure.value, self._generator)
             taken += 1
             await self._writer.take(picture)
-            await self._sharpness.write(sharpness(picture))
+            await self._station.sharpness.write(sharpness(picture))
+            await self._station.brightness.write(float(picture.mean()))
             await self.counter.write(self.counter.value + 1)
 
 
@@ -183,32 +211,6 @@ class Ring(PVGroup):
         self._plant = plant
 
 
-class Station(PVGroup):
-    """Shutter, sample changer, and the measurements in the hutch."""
-
-    async def _set_shutter(self, instance: Any, value: str) -> str:
-        if value == "Open" and self._permit.value == "NO":
-            raise PermissionError("the hutch is not permitted")
-        await asyncio.sleep(0.1)
-        self._plant.shutter_open = value == "Open"
-        return value
-
-    async def _set_sample(self, instance: Any, value: str) -> str:
-        await asyncio.sleep(0.3)
-        self._plant.sample_in = value == "In"
-        return value
-
-    shutter = choice("shutter", "Closed", "Open", put=_set_shutter)
-    sample = choice("sample", "In", "Out", put=_set_sample)
-    temperature = real("hutch:temperature", 24.2, units="degC", precision=2, read_only=True)
-    sharpness = real("Stats1:Sharpness_RBV", 0.0, precision=3, read_only=True)
-
-    def __init__(self, prefix: str, *, plant: Beamline, permit: Any, **options: Any) -> None:
-        super().__init__(prefix, **options)
-        self._plant = plant
-        self._permit = permit
-
-
 class Interlock(PVGroup):
     """The hutch's personnel safety system: a completed search gives the permit, and taking the search back revokes it."""
 
@@ -229,7 +231,7 @@ def signals(directory: Path) -> dict[str, Any]:
         interlock,
         station,
         writer,
-        Camera("bl7:cam1:", plant=plant, writer=writer, sharpness=station.sharpness),
+        Camera("bl7:cam1:", plant=plant, writer=writer, station=station),
         Ring("SR:", plant=plant),
         Axis("bl7:rot", plant=plant, name="angle", speed=180.0, units="degree"),
         Axis("bl7:hexapod:x", plant=plant, name="hexapod", speed=1.0, units="mm"),

@@ -237,6 +237,7 @@ def fill_queue(night: Night) -> None:
     night.queue_id = queue_id
     night.run_id = wait_for(lambda: night.item(0).run_id, "the first scan of the queue does not begin")
     night.say(f"{len(night.item_ids)} scans were added, all or none; {night.item(0).title} has begun")
+    night.say(f"its brightness over the angle grows on {night.processes.url}/console/runs/{night.run_id}")
 
 
 def begin_run(night: Night) -> None:
@@ -248,6 +249,9 @@ def begin_run(night: Night) -> None:
     night.phases = dict(zip(PHASES, phases, strict=True))
     night.wait_for_success("darks and flats", night.phases[FLATS])
     night.wait_for_share("projections", night.phases[SCAN], LOST_AT)
+    curve = night.scientist.list_procedure_points(night.phases[SCAN], limit=1)
+    if (curve.x, curve.y, curve.values[0].unit) != ("bl7:rot", ("brightness",), "counts"):
+        raise StageError(f"the page should plot the brightness over the angle; it plots {curve.y} over {curve.x}")
     night.say(f"darks and flats are taken, and {LOST_AT:.0%} of the projections")
 
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -86,20 +86,17 @@ class ConductBench:
         await self._conduct((made["procedure_id"], []))
         return (time.perf_counter() - started) / count * 1000
 
-    async def scan(
-        self, points: int, beside: Callable[[httpx.AsyncClient, str], Awaitable[None]] | None = None
-    ) -> tuple[str, float]:
-        """Conduct a scan, a setpoint and a capture for each point, and return its procedure and its steps a second."""
+    async def register_scan(self, points: int) -> str:
+        """Return a procedure that is to scan so many points, with a setpoint and a capture for each."""
         steps = [one for n in range(points) for one in ({**SET, "value": n}, {**CAPTURE, "capture_name": f"height_{n}"})]
         made = await self._post(f"/recipes/{await self._recipe(steps)}/procedures", {"name": "Scan", "kind": "bench"})
-        procedure = str(made["procedure_id"])
-        reading = asyncio.create_task(beside(self.client, procedure)) if beside is not None else None
+        return str(made["procedure_id"])
+
+    async def conduct_scan(self, procedure: str) -> float:
+        """Return the seconds that a scan takes."""
         started = time.perf_counter()
         await self._conduct((procedure, []))
-        rate = len(steps) / (time.perf_counter() - started)
-        if reading is not None:
-            await reading
-        return procedure, rate
+        return time.perf_counter() - started
 
     async def holds(self, count: int) -> tuple[list[float], list[float]]:
         """Milliseconds until each of so many holds was accepted, and until it was in force."""

@@ -1,8 +1,9 @@
 """Foresight and hindsight at size: a function for each measurement, each with its budgets."""
 
+import asyncio
 import statistics
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 import httpx
@@ -13,7 +14,6 @@ from tests.bench.console import process_of
 from tests.bench.console_tabs import TabAddress, open_tabs
 from tests.support.api.conduct_streams import read_conduct_stream
 from tests.support.service import Api
-from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from tests.bench.__main__ import Bench
@@ -62,9 +62,11 @@ async def measure_reader(bench: "Bench", conducts: ConductBench, points: int, ro
     """Conduct a scan without a reader of its stream and with one, by turns; return the procedure of the last."""
     alone, read = list[float](), list[float]()
     for _ in range(rounds):
-        alone.append((await conducts.scan(points))[1])
-        procedure_id, rate = await conducts.scan(points, beside=follow)
-        read.append(rate)
+        alone.append(2 * points / await conducts.conduct_scan(await conducts.register_scan(points)))
+        procedure_id = await conducts.register_scan(points)
+        reading = asyncio.create_task(read_points(conducts.client, procedure_id))
+        read.append(2 * points / await conducts.conduct_scan(procedure_id))
+        assert await reading >= points, "everything is told"
     what = f"scan of {2 * points:,} steps"
     bench.figure(f"{what}, nobody reads its points", statistics.median(alone), "steps/s")
     bench.figure(f"{what}, somebody reads its points", statistics.median(read), "steps/s")
@@ -73,48 +75,27 @@ async def measure_reader(bench: "Bench", conducts: ConductBench, points: int, ro
     return procedure_id
 
 
-async def follow(client: httpx.AsyncClient, procedure_id: str) -> None:
-    """Read the stream of a conduct to its end."""
+async def read_points(client: httpx.AsyncClient, procedure_id: str) -> int:
+    """Read the stream of a conduct to its end, and return the number of points that came."""
     api = Api(client, str(client.base_url), "", {})
-    await until(lambda: has_begun(client, procedure_id))
-    frames = await read_conduct_stream(api, UUID(procedure_id))
-    assert any(frame.event == "point" for frame in frames)
-
-
-async def has_begun(client: httpx.AsyncClient, procedure_id: str) -> bool:
-    """Return whether a conduct of a procedure has been opened."""
-    view = (await client.get(f"/procedures/{procedure_id}/conduct")).json()
-    return view["conduct_id"] is not None
+    return sum(frame.event == "point" for frame in await read_conduct_stream(api, UUID(procedure_id)))
 
 
 async def measure_tabs(bench: "Bench", port: int, conducts: ConductBench, points: int) -> None:
     """Have one tab and then many show the plot of a scan while it grows."""
     for count in (1, TABS):
-        seen: dict[str, Any] = {}
-
-        async def watch(client: httpx.AsyncClient, procedure_id: str, count: int = count, seen: Any = seen) -> None:
-            await until(lambda: has_begun(client, procedure_id))
-            address = f"/console/procedures/{procedure_id}"
-            addresses = [TabAddress("Conduct", address, str(uuid4())) for _ in range(count)]
-            async with open_tabs(str(client.base_url), addresses) as tabs:
-                assert (await tabs.ask("open"))["well"] == count
-                await tabs.ask("count")
-                before, begun = cpu_seconds(port), time.perf_counter()
-                await until(lambda: has_ended(client, procedure_id), within=600, longest_pause=0.5)
-                seconds = time.perf_counter() - begun
-                sent = (await tabs.ask("count"))["pages"]["Conduct"]
-                seen |= {"cpu": (cpu_seconds(port) - before) / seconds * 100, "regions": sent["regions"] / seconds}
-
-        await conducts.scan(points, beside=watch)
-        tabs = f"{count} {'tab' if count == 1 else 'tabs'} on a scan"
-        bench.figure(f"{tabs}: processor of the API", seen["cpu"], "% of a core")
-        bench.figure(f"{tabs}: regions for each", seen["regions"], "/s")
-
-
-async def has_ended(client: httpx.AsyncClient, procedure_id: str) -> bool:
-    """Return whether the conduct of a procedure has ended."""
-    view = (await client.get(f"/procedures/{procedure_id}/conduct")).json()
-    return bool(view["phase"] == "Ended")
+        procedure_id = await conducts.register_scan(points)
+        address = f"/console/procedures/{procedure_id}"
+        addresses = [TabAddress("Conduct", address, str(uuid4())) for _ in range(count)]
+        async with open_tabs(str(conducts.client.base_url), addresses) as tabs:
+            assert (await tabs.ask("open"))["well"] == count
+            await tabs.ask("count")
+            before = cpu_seconds(port)
+            seconds = await conducts.conduct_scan(procedure_id)
+            sent = (await tabs.ask("count"))["pages"]["Conduct"]
+        name = f"{count} {'tab' if count == 1 else 'tabs'} on a scan"
+        bench.figure(f"{name}: processor of the API", (cpu_seconds(port) - before) / seconds * 100, "% of a core")
+        bench.figure(f"{name}: regions for each", sent["regions"] / seconds, "/s")
 
 
 def cpu_seconds(port: int) -> float:

@@ -93,7 +93,7 @@ async def test_values_of_one_unit_are_drawn_together_unless_the_address_names_on
     await conduct_service.result(conduct_id)
     html = await page_of(conduct_service.operator, procedure_id)
     assert plots_of(html) == ["left, right over a; the latest are 3 and 4 nA"]
-    assert html.count('<path class="line line-') == 2
+    assert html.count('<path class="line line-') == 4, "each line, and its sample beside its name"
     alone = await page_of(conduct_service.operator, procedure_id, y="right")
     assert plots_of(alone) == ["right over a; the latest is 4 nA"]
     turned = await page_of(conduct_service.operator, procedure_id, y="right,left", unit="uA")

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from baton.domain.conduct.frames import Outline
 from baton.domain.conduct.ledger import LedgerPort, PointPlace, WalkedSpan
-from baton.domain.conduct.points import PlacedPoint, PointFold, PointPlan, Scalar, Scale, is_plottable
+from baton.domain.conduct.points import PlacedPoint, PointFold, PointPlan, PointValue, Scalar, Scale, is_plottable
 from baton.domain.conduct.progress import OpenedConduct
 from baton.domain.conduct.steered_conduct import best_point
 from baton.domain.conduct.step_list import OpeningEvent, StepListPort
@@ -402,6 +402,14 @@ def suggested_values(columns: Columns) -> list[str]:
     return [name for (name, own), count in columns.items() if (own, count) == (unit, most)][:MOST_VALUES]
 
 
+def quality_of(values: Iterable[PointValue | None]) -> str:
+    """Return the quality of the first value that is not Good, else Good."""
+    for one in values:
+        if one is not None and one.quality != GOOD:
+            return one.quality
+    return GOOD
+
+
 class PointTable(NamedTuple):
     """Points in columns."""
 
@@ -435,7 +443,7 @@ class PointTable(NamedTuple):
             tuple([one.value for one in point.axes]),
             tuple([one.read_back for one in point.axes]),
             tuple([None if one is None else one.value for one in found]),
-            next((one.quality for one in found if one is not None and one.quality != GOOD), GOOD),
+            quality_of(found),
             point.closed_by is None and self.is_live,
         )
         return ListedPoint.of_row(LISTED, row)

@@ -19,6 +19,7 @@ from baton.domain.step.step_values import GOOD
 Scalar = int | float | str | bool | None
 SCALARS = (int, float, str)
 NOT_FINITE = frozenset({"nan", "inf", "-inf"})  # What a row of the ledger holds in place of such a number.
+SETPOINT, CAPTURE = StepKind.SETPOINT.value, StepKind.CAPTURE.value
 MEASURING = frozenset({StepKind.CAPTURE.value, StepKind.COMPUTE.value, StepKind.ACTION.value})
 STEERING = "__steering__"
 
@@ -95,7 +96,7 @@ def plan_of(
 ) -> PointPlan:
     """Return what a list of steps says of its points, the convergence of a loop of what it is judged by, and the recipe of
     what is drawn."""
-    setpoints = [(index, step) for index, step in enumerate(steps) if step["kind"] == StepKind.SETPOINT]
+    setpoints = [(index, step) for index, step in enumerate(steps) if step["kind"] == SETPOINT]
     values: dict[str, dict[str, Any]] = {}
     for _, step in setpoints:
         values.setdefault(step["address"], {})[repr(step["value"])] = step["value"]
@@ -149,7 +150,7 @@ def planned_places(steps: Iterable[Listed], axes: Sequence[str]) -> list[tuple[A
     at: dict[str, Any] = {}
     moved = False
     for step in steps:
-        if step["kind"] == StepKind.SETPOINT and step["address"] in axes:
+        if step["kind"] == SETPOINT and step["address"] in axes:
             at[step["address"]], moved = step["value"], True
         elif step["kind"] in MEASURING and moved:
             places.append(tuple(at.get(axis) for axis in axes))
@@ -229,7 +230,7 @@ class PointFold:
                 closed += self.end_pass()
                 self._first = self._outline.step(LedgerPosition(False, row.iteration_index, 0), Mark.IN_FLIGHT)
             self._place = place
-            if row.kind == StepKind.SETPOINT:
+            if row.kind == SETPOINT:
                 closed += self._close(row.step_index)
                 self._axes[row.address or ""] = setting_of(row)
             elif self._axes or not self._plan.axes:
@@ -294,7 +295,7 @@ def values_in(row: PointRow, names: Mapping[str, str]) -> tuple[dict[str, PointV
     """Return the values that a row measured, and the names of those that are listed nowhere: arrays, tables and files."""
     values: dict[str, PointValue] = {}
     unlisted = set(row.outputs)
-    if row.kind == StepKind.CAPTURE:
+    if row.kind == CAPTURE:
         name = row.capture_name or row.address or ""
         value = scalar_of(row.value) if row.is_done else None
         values[names.get(name, name)] = PointValue(value, row.unit, row.quality or GOOD, not is_not_finite(row.read_back))

@@ -16,8 +16,9 @@ class AnswerForm(BaseModel):
     def of_row(cls, names: Sequence[str], row: Sequence[object]) -> Self:
         """Return a row of a list whose values are known to fit, unchecked. Lists are long: this is `model_construct` without
         its look at every field of every row."""
-        made = cls.__new__(cls)
-        object.__setattr__(made, "__dict__", dict(zip(names, row, strict=True)))
-        for name, value in (("fields_set", set(names)), ("extra", None), ("private", None)):
-            object.__setattr__(made, f"__pydantic_{name}__", value)
+        made, put = cls.__new__(cls), object.__setattr__
+        put(made, "__dict__", dict(zip(names, row, strict=True)))
+        put(made, "__pydantic_fields_set__", set(names))
+        put(made, "__pydantic_extra__", None)
+        put(made, "__pydantic_private__", None)
         return made
