@@ -28,7 +28,7 @@ from baton.domain.kernel import Document
 from baton.domain.procedure.procedure import ENDED
 from baton.domain.shared.refusals import Refusal
 from baton.domain.views.run_report import ChannelReport, ReportedPhase, ReportFormat, RunReport
-from baton.domain.views.run_story import WorkStretch
+from baton.domain.views.run_story import WorkStretch, count_of
 
 HTML, ZIP = "text/html", "application/zip"
 FOOT = '<footer class="foot">'  # What stands before it is what the digest is of.
@@ -129,6 +129,8 @@ def report_page(report: RunReport, pictures: Mapping[UUID, Picture], zone: ZoneI
         "style": Markup(static_file("console.css")[0].decode()),
         "since": lambda at: since_text(at, began),
         "plain": plain_text,
+        "times": times_text,
+        "count": count_of,
     }
     return shared_templates(zone).render("report.html", shown)
 
