@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from baton.application.caller import Caller
+from baton.domain.agent.debrief import RUN_DEBRIEFER_ID
 from baton.domain.conduct.run_conduct import RecordRunConductEnd
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.data_products import register_copy, register_dataset
@@ -197,6 +198,19 @@ async def test_an_aborted_run_says_first_who_when_and_why_and_what_was_not_done(
     assert said.startswith("✗ Aborted ")
     assert said.endswith(": sample slipped")
     assert "Reconstruct ○ not done" in text_of(await measured_run.page(run_id))
+
+
+async def test_a_debrief_begins_with_the_outcome_and_its_reason_in_plain_words(measured_run: MeasuredRun) -> None:
+    api = measured_run.line.api
+    run_id = await measured_run.line.start_run(name="Load step 5")
+    await api.execute(f"/runs/{run_id}/abort", {"reason": "sample slipped"})
+    agent = api.acting_as(RUN_DEBRIEFER_ID)
+    chosen = {"decided_by": str(RUN_DEBRIEFER_ID), "context": "RunDebrief", "choice": "OperatorAbort"}
+    entry = {"event_id": str(new_id()), "entry_kind": "Debrief", "decision_id": await agent.create("/decisions", chosen)}
+    account = "OperatorAbort at 2026-11-18T06:11:00.885710Z."
+    await agent.execute(f"/runs/{run_id}/logbook", {"entries": [{**entry, "text": account}]})
+    text = text_of(await measured_run.page(run_id))
+    assert "✗ Aborted sample slipped operator abort at 06:11:00." in text
 
 
 async def test_the_slider_leads_to_what_the_run_was_at_an_event(measured_run: MeasuredRun) -> None:
