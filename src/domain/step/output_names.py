@@ -57,9 +57,9 @@ def with_named_outputs(steps: Sequence[Step], words: Mapping[str, str]) -> tuple
 def _with_names(step: Step, words: Mapping[str, str]) -> Step:
     named = partial(replace_words, words=words)
     match step:
-        case kinds.SetpointStep():
+        case kinds.SetpointStep(value=str()):
             return step.model_copy(update={"value": named(step.value)})
-        case kinds.ActionStep():
+        case kinds.ActionStep(params=params) if params:
             return step.model_copy(update={"params": {name: named(value) for name, value in step.params.items()}})
         case kinds.ComputeStep():
             uris, output_uri = tuple(map(named, step.input_uris)), named(step.output_uri)

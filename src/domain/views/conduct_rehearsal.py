@@ -636,6 +636,8 @@ def step_view(step: RehearsedStep) -> RehearsedStepView:
 
 def waits_of(rehearsed: Rehearsed, basis: RehearsalBasis, found: TimedRehearsal) -> Iterator[RehearsedWait]:
     """Yield the checks that would wait, each with when that begins by the medians of the steps before it."""
+    if all(step.verdict is not RehearsedVerdict.WAITS for step in rehearsed.steps):
+        return
     known = {key: one.median for key, one in basis.durations.items()} | dict(rehearsed.action_seconds)
     part, at = -1, None
     for step in rehearsed.steps:
