@@ -168,4 +168,4 @@ def test_the_picture_marks_firings_and_draws_what_fires_often_as_a_band() -> Non
 def test_the_label_at_the_end_of_the_picture_is_not_cut() -> None:
     noon = day_picture([], datetime(2026, 11, 17, 11, tzinfo=UTC), BERLIN, "The day")
     places = [float(x) for x in re.findall(r'<text x="([0-9.]+)"', noon)]
-    assert WIDTH - LABEL_WIDTH / 2 == max(places)
+    assert max(places) == WIDTH - LABEL_WIDTH / 2
