@@ -1,6 +1,7 @@
 """Conducts on an IOC of EPICS base with each adapter, also where the IOC is killed and started again meanwhile."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
@@ -10,8 +11,10 @@ from baton.application.control import Control, Reading
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.conduct.conduct import ConductProcedure
 from baton.infrastructure.plugins import ActionRegistry
+from tests.console.test_conduct import page_of
 from tests.support.infrastructure.epics_servers import SoftIoc
 from tests.support.waiting import until
+from tests.support.workflows.conduct_service import open_conduct_service
 from tests.support.workflows.conduct_stack import ConductStack, RecordingControl, open_conduct_stack
 from tests.support.workflows.step_json import action, capture, captured_value, check, setpoint
 
@@ -134,3 +137,61 @@ async def test_a_check_that_loses_its_ioc_fails_and_the_closing_is_done_on_the_o
     result = await conducting
     assert (result["failure"]["step_index"], result["failure"]["error_class"]) == (1, "ControlNotConnectedError")
     assert [(await observer.read(name)).value for name in ("ioc:x", "ioc:shutter")] == [0, "Closed"]
+
+
+SIDE = 50
+MAP = [
+    step
+    for row in range(SIDE)
+    for step in (
+        setpoint("ioc:count", row),
+        *(
+            one
+            for x in range(SIDE)
+            for one in (setpoint("ioc:x", x, unit="mm"), capture("ioc:hill", f"height_{row:02}{x:02}"))
+        ),
+    )
+]
+
+
+@pytest.mark.timeout(600)
+async def test_a_map_of_fifty_by_fifty_grows_on_the_page_of_its_scan(
+    database_url: str, temporal: EmbeddedTemporal, control: Control, library: str, soft_ioc: SoftIoc
+) -> None:
+    routes = [{"prefix": "ioc:", "substrate": "epics_pva" if library == "p4p" else "epics_ca"}]
+    async with open_conduct_service(database_url, temporal.address, control=control, control_routes=routes) as service:
+        procedure_id = await service.stack.register_from_recipe(MAP)
+        await service.conduct(procedure_id)
+
+        async def is_over() -> bool:
+            view = (await service.operator.get(f"/procedures/{procedure_id}/conduct")).json()
+            return bool(view["phase"] == "Ended")
+
+        async def place_count() -> int:
+            html = await page_of(service.operator, procedure_id)
+            return sum(title.startswith("ioc:x") for title in titles_in(html))
+
+        growing = await until(place_count)
+        await until(is_over, within=400, longest_pause=0.5)
+        points = (await service.operator.get(f"/procedures/{procedure_id}/points", thin=2000)).json()
+        html = await page_of(service.operator, procedure_id)
+    assert growing < SIDE * SIDE
+    assert (points["shape"], points["grid"], points["x"], points["second"]) == (
+        "grid",
+        {"columns": SIDE, "rows": SIDE, "block": 2},
+        "ioc:x",
+        "ioc:count",
+    )
+    assert [(axis["name"], axis["unit"]) for axis in points["axes"]] == [("ioc:count", None), ("ioc:x", "mm")]
+    assert max(titles_in(html), key=value_in) == "ioc:x 30, ioc:count 20: 1000 counts"
+
+
+def value_in(title: str) -> float:
+    """Return the value that a place of a map says, 0 where it is none."""
+    found = re.search(r": ([0-9.e+-]+) counts", title)
+    return 0.0 if found is None else float(found[1])
+
+
+def titles_in(html: str) -> list[str]:
+    """Return what the parts of the pictures of a page say."""
+    return re.findall("<title>([^<]*)</title>", html)
