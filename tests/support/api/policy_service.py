@@ -38,7 +38,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "preflight_run": {"name": "Load step 2", "plan_id": "{plan_id}"},
 }
 """What some queries must be asked besides the ids in their path."""
-OTHER_MEANINGS = dict.fromkeys(("get_beamline_now", "get_beam_time"), {"asset_id": "root_asset_id"})
+OTHER_MEANINGS = {name: {"asset_id": "root_asset_id"} for name in ("get_beamline_now", "get_beam_time")}
 """What some queries mean by an id that others mean differently."""
 
 
