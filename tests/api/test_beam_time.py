@@ -56,6 +56,7 @@ async def test_every_state_is_told_once_and_all_of_them_add_up(line: Beamline) -
     for by in ("cause", "day", "week", "plan"):
         grouped = (await ask(line, by=by)).json()["groups"]
         assert sum(one["seconds"] for one in grouped) == pytest.approx(86400, abs=1e-3)
+    assert {one["group"] for one in grouped} == {"Spring block", "no plan"}
 
 
 async def test_a_stretch_leads_to_the_run_that_it_was(line: Beamline) -> None:

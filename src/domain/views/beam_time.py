@@ -240,6 +240,8 @@ def gather_record(asset: Asset, scope: AssetScope, range: TimeSpan) -> Reads[Tim
     ended = yield from by_stream(Procedure, broken, (ProcedureConducted,))
     names: dict[UUID, str] = {one.run_id: one.name for one in runs} | {one.procedure_id: one.name for one in procedures}
     names |= {one.id: one.name for group in (supplies, enclosures, scope.assets) for one in group.values()}
+    plans = yield from find_all(Plan, sorted({one.plan_id for one in runs}))
+    names |= {id: plan.name for id, plan in plans.items()}
     queue_events = yield from by_stream(Queue, queues, time_claims.QUEUE_TYPES)
     return TimeRecord(
         runs=(yield from by_stream(Run, [one.run_id for one in runs], time_claims.RUN_TYPES)),
@@ -367,16 +369,16 @@ def groups_of(
         first = day_of if by is TimeGrouping.DAY else week_of
         return group_stretches(sorted(parts, key=lambda one: one.span), lambda one: (first(one, zone).isoformat(), None))
     if by is TimeGrouping.PLAN:
-        own = group_stretches(stretches, lambda one: ("no plan", None) if one.claim is None else plan_key(one))
+        own = group_stretches(stretches, lambda one: plan_key(one, names))
     else:
         own = group_stretches(stretches, cause_key)
     return tuple(sorted(own, key=lambda one: (-one.seconds, one.group)))
 
 
-def plan_key(one: StateStretch) -> tuple[str, UUID | None]:
+def plan_key(one: StateStretch, names: Mapping[UUID, str]) -> tuple[str, UUID | None]:
     """Return the plan that a stretch was measured on."""
     id = None if one.claim is None else one.claim.plan_id
-    return ("no plan", None) if id is None else (str(id), id)
+    return ("no plan", None) if id is None else (names.get(id, str(id)), id)
 
 
 def cause_key(one: StateStretch) -> tuple[str, UUID | None]:

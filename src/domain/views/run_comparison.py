@@ -27,7 +27,7 @@ from baton.domain.procedure.procedure import ProcedureRecipeExpanded
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.recipe import Recipe
 from baton.domain.run.comparison import Aspect, ComparedRow, Fact, FactKey, Facts, compare, flat_facts
-from baton.domain.run.logbooks import Channel, ListRunObservations, Observation
+from baton.domain.run.logbooks import Channel, ListRunObservations
 from baton.domain.run.run import BEGINNINGS, COMPLETED, ListRuns, Run, RunBegun, RunSummary, phases_of, run
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.listing import Order, Page, Where
@@ -44,6 +44,7 @@ from baton.domain.shared.reads import (
 )
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.subject.subject import Subject
+from baton.domain.views.run_report import BriefReading
 from baton.domain.views.run_steps import load_steps
 
 RECENT = 20  # Runs that are called usual.
@@ -273,7 +274,7 @@ def reading_facts(run: Run) -> Reads[dict[FactKey, Fact]]:
     if not channels:
         return {}
     query = ListRunObservations.model_construct(limit=COMPARED_READINGS, order=Order.ASC)
-    page: Page[Observation] = yield Rows(Observation, query, (Where("run_id", "is", run.id),))
+    page: Page[BriefReading] = yield Rows(BriefReading, query, (Where("run_id", "is", run.id),))
     series: dict[str, list[float]] = {}
     for one in page.items:
         series.setdefault(one.channel_name, []).append(one.value)

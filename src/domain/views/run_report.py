@@ -29,12 +29,12 @@ from baton.domain.procedure.procedure import ConductMode, Procedure, ProcedureRe
 from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.recipe import Recipe
-from baton.domain.run.logbooks import Channel, ListRunLogbookEntries, ListRunObservations, Observation, RunLogbookEntry
+from baton.domain.run.logbooks import Channel, ListRunLogbookEntries, ListRunObservations, RunLogbookEntry
 from baton.domain.run.run import LIVE, Run, RunAdjusted, RunWitnessed, phases_of, run
 from baton.domain.run.run_views import GetRun, RunView
 from baton.domain.shared.deployment import DeploymentPort
 from baton.domain.shared.gates import GateVerdict
-from baton.domain.shared.listing import ListQuery, Order, Page, Where
+from baton.domain.shared.listing import ListQuery, Order, Page, Summary, Where
 from baton.domain.shared.reads import (
     AskPort,
     Reads,
@@ -56,7 +56,7 @@ from baton.domain.views.run_story import PHASE_EVENTS, RUN_EVENTS, StoryLine, Wo
 T = TypeVar("T")
 
 MOST_ROWS = 2000  # Rows of any kind of record that a report looks at.
-READINGS = 5000  # Readings that one statement reads.
+READINGS = 10_000  # Readings that one statement reads.
 DRAWN_POINTS = 800  # Points of a phase that its picture is drawn from.
 MOST_PICTURES = 12  # Datasets whose pictures a report has.
 GATHERED: Mapping[str, str] = {
@@ -75,6 +75,22 @@ GATHERED: Mapping[str, str] = {
 class ReportFormat(StrEnum):
     HTML = "html"  # One page.
     ZIP = "zip"  # The page with its tables, its events and its description as an RO-Crate.
+
+
+class BriefReading(Summary):
+    """A reading as far as a report needs it: long runs have a hundred thousand of them."""
+
+    relation: ClassVar[str] = "run_readings"
+    time: ClassVar[str] = "recorded_at"
+    event_id: UUID
+    channel_name: str
+    value: float
+    """The reading, in the unit beside it."""
+    units: str | None
+    sampling_procedure: str
+    simulated: bool
+    sampled_at: datetime
+    recorded_at: datetime
 
 
 class ReportedReading(NamedTuple):
@@ -339,7 +355,7 @@ def gather_channels(run: Run) -> Reads[tuple[ChannelReport, ...]]:
     cursor = None
     while channels:
         query = ListRunObservations.model_construct(limit=READINGS, cursor=cursor, order=Order.ASC)
-        page: Page[Observation] = yield Rows(Observation, query, (Where("run_id", "is", run.id),))
+        page: Page[BriefReading] = yield Rows(BriefReading, query, (Where("run_id", "is", run.id),))
         for one in page.items:
             series = readings.setdefault(one.channel_name, [])
             series.append(ReportedReading(one.sampled_at, one.value, one.units, one.sampling_procedure, one.simulated))
