@@ -10,7 +10,6 @@ from baton.domain.supply.coverage import PHOTON_BEAM
 from baton.domain.supply.supply import SupplyTransition
 
 Envelope = Mapping[str, Any]  # An event as the log shows it.
-ENDED = ("RunCompleted", "RunStopped", "RunAborted", "RunTruncated")
 
 
 class Telling(NamedTuple):
@@ -22,10 +21,7 @@ class Telling(NamedTuple):
 
 
 TOLD = {
-    "RunHeld": Telling(LOOK, "Held", ("RunResumed", *ENDED)),
-    "RunStopped": Telling(LOOK, "Stopped"),
-    "RunAborted": Telling(STOP, "Aborted"),
-    "RunTruncated": Telling(STOP, "Found dead and closed"),
+    "RunHeld": Telling(LOOK, "Held", ("RunResumed",)),
     "SupplyMarkedUnavailable": Telling(STOP, "Lost", ("SupplyRestored", "SupplyMarkedAvailable", "SupplyDegraded")),
     "SupplyDegraded": Telling(LOOK, "Degraded", ("SupplyRestored", "SupplyMarkedAvailable", "SupplyMarkedUnavailable")),
     "EnclosurePermitObserved": Telling(LOOK, "No permit", ("EnclosurePermitObserved",)),
@@ -40,7 +36,7 @@ TOLD = {
     "SubjectMounted": Telling(LIVE, "Mounted"),
     "SubjectDismounted": Telling(PLAIN, "Dismounted"),
 }
-"""The events that are told, by their names."""
+"""The events that are told, by their names; the list of runs has their ends."""
 TO_STATUS = {event.__name__: event.to_status for event in SupplyTransition.__subclasses__()}
 WANTED = tuple(dict.fromkeys((*TOLD, *(name for told in TOLD.values() for name in told.ended_by), *TO_STATUS)))
 """These events, those that end what they began, and every change of a supply."""

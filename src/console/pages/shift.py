@@ -4,7 +4,7 @@ sentences what was held, refused, lost and warned of, to be handed over to the l
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -34,7 +34,9 @@ from baton.domain.views.event_log import ListEvents
 from baton.infrastructure.publishing import FileMirror
 
 MOST_RUNS, MOST_PAGES, PAGE = 200, 3, 100
-LONGEST_RUN = timedelta(days=1)  # A run that began so long before, and has ended, is not looked for.
+EARLIER_RUNS = 20  # Runs before the stretch that are looked at, since they may have ended in it.
+ENDS = {"Stopped": "Stopped", "Aborted": "Aborted", "Truncated": "Found dead and closed"}
+"""The ends of runs that are told, in words."""
 HANDOVER = "ShiftHandover"  # The context of the decision that a handover is on record as.
 LONGEST_TEXT = 5000
 CUT = "\n… The rest is on the page of the shift."
@@ -155,17 +157,32 @@ async def load_story(queries: PageQueries) -> Story:
     supplies, beamlines = await asyncio.gather(load_supplies(queries, events), load_beamlines(queries, runs))
     kinds = {id: str(view["kind"]) for id, view in supplies.items()}
     told = (stretch, queries.zone, runs, more_runs, tuple(events), more_events)
-    happenings = tuple(happenings_in(events, kinds))
+    happenings = tuple(with_ends(happenings_in(events, kinds), runs, stretch))
     count, more = (None, False) if datasets is None else (len(datasets["items"]), datasets["next_cursor"] is not None)
     waiting = await load_first_waiting(queries, SHARED) if stretch.lasts else None
     left = tuple(wrong_first(waiting["items"])) if waiting is not None else ()
     return Story(*told, happenings, supplies, beamlines, count, more, left)
 
 
+def with_ends(happenings: Iterable[Happening], runs: Sequence[ShiftRun], stretch: Stretch) -> list[Happening]:
+    """Return what happened with the ends of runs that were not completed, which end their holds too."""
+    ends = {run.id: run.ends for run in runs}
+    closed = [
+        replace(one, until=ends.get(one.id)) if one.about == "Run" and one.until is None else one for one in happenings
+    ]
+    told = [
+        Happening(run.ends, run.look, ENDS[run.status], "Run", run.id, run.name, run.why, run.ended_by)
+        for run in runs
+        if run.status in ENDS and run.ends is not None and run.ends <= stretch.ends
+    ]
+    return sorted((*closed, *told), key=lambda one: one.at)
+
+
 async def load_runs(queries: PageQueries, stretch: Stretch) -> tuple[list[Shown], bool]:
     """Return the runs that were on in a stretch, in the order they began, and whether there were more."""
-    among: dict[str, Any] = {"created_from": stretch.begins - LONGEST_RUN, "created_to": stretch.ends, "order": "desc"}
-    found: dict[str, Shown] = {}
+    among: dict[str, Any] = {"created_from": stretch.begins, "created_to": stretch.ends, "order": "desc"}
+    earlier = await queries.show(ListRuns, created_to=stretch.begins, order="desc", limit=EARLIER_RUNS)
+    found = {row["run_id"]: row for row in earlier["items"]}
     cursor = None
     for _ in range(MOST_RUNS // PAGE):
         answer = await queries.show(ListRuns, **among, limit=PAGE, cursor=cursor)
