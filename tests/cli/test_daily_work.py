@@ -27,7 +27,7 @@ async def test_a_run_is_started_shown_held_resumed_and_followed_by_its_name(
     ]
     assert live[0]["id"] == run_id
     assert live[0]["progress"] == "phase 1 of 1"
-    assert "step 2 of 3" in live[1]["progress"]
+    assert "step 2 of 3: Do pause" in live[1]["progress"]
     screen = (await daily_service.baton("status", UNIT)).stdout
     assert f"{UNIT} at " in screen
     assert "run        Load step 1: Running, phase 1 of 1 (Quick scan), step 2 of 3" in screen

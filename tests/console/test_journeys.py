@@ -247,9 +247,10 @@ async def test_now_shows_what_people_watch_the_beam_path_and_resumes_a_held_run_
     page: Page, console: ConsoleStack
 ) -> None:
     await start_run(page, console, "Bar 7, load step 6")
-    await page.keyboard.press("h")
-    await expect_state(page, "Held")
     await page.goto(f"{console.url}/console")
+    await expect(page.locator("tr.now")).to_contain_text("Tomography door")
+    await page.keyboard.press("h")
+    await expect(page.get_by_role("button", name="Resume Bar 7, load step 6")).to_be_visible()
     signals = page.locator("#region-watched li")
     await expect(signals.filter(has_text="Rotation")).to_contain_text(re.compile("30°.*ago", re.S))
     await expect(signals.filter(has_text="Door").locator(".v")).to_have_text("0")
@@ -257,6 +258,9 @@ async def test_now_shows_what_people_watch_the_beam_path_and_resumes_a_held_run_
     await expect(page.locator("#region-pictures")).to_contain_text("Camera")
     await expect(page.locator("svg.path a")).to_have_count(3)
     await expect(page.locator("svg.path")).to_contain_text("Rotary")
+    await page.goto(f"{console.url}/console/equipment")
+    await expect(page.get_by_role("row", name="Rotary")).to_contain_text(re.compile("30°.*ago", re.S))
+    await page.goto(f"{console.url}/console")
     await page.get_by_role("button", name="Resume Bar 7, load step 6").click()
     await expect(page.get_by_role("button", name="Resume Bar 7, load step 6")).to_have_count(0)
     console.set_door(1)
@@ -634,6 +638,8 @@ async def test_everything_that_waits_stands_on_waiting_and_on_now_and_is_accessi
     await expect(under_way.locator("h3")).to_have_text(re.compile("Bar 7, load step 5 ● Running"))
     await expect(under_way.locator("tr.now")).to_contain_text("Wait until Tomography door is 1")
     await expect(page.locator("#region-approvals")).to_contain_text("2")
+    picture = page.get_by_role("img", name="Latest picture of Camera")
+    await until(lambda: picture.evaluate("(image) => image.naturalWidth"))
     await expect_to_be_shown_well(page, "now-trouble")
 
     failed, unclosed = (one for one in troubles if one.command.startswith("acknowledge_"))

@@ -78,6 +78,8 @@ def describe_data(client: Baton, run_id: UUID, files: Path) -> None:
     client.mark_supply_available(storage, reason="mounted")
     taken = describe_file(write_array(files / "scan_0042.h5", [bar_from_the_side(angle) for angle in range(3)]))
     scan = client.register_dataset(name="scan_0042.h5", producing_run_id=run_id, **taken).dataset_id
+    camera, captured_at = client.assets["Camera"].id, datetime.now(UTC)
+    client.record_acquisition(dataset_id=scan, producing_asset_id=camera, captured_at=captured_at)
     made = describe_file(write_array(files / "slice_0042.h5", bar_cut_through()))
     client.register_dataset(name="slice_0042.h5", derived_from=[scan], producing_run_id=run_id, **made)
     copy = {**taken, "uri": "https://archive.lumen.example/scan_0042.h5"}
