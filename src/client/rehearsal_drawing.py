@@ -17,7 +17,8 @@ def is_rehearsal(members: Mapping[str, Any]) -> bool:
 def rehearsal_html(members: Mapping[str, Any]) -> str:
     """Return the verdict of a rehearsal in a sentence, and the lines of the axes that move."""
     limits = {one.address: [each for each in (one.limits, one.control_limits) if each] for one in members["twin"]}
-    drawn = "".join(axis_html(one, limits.get(one.address, [])) for one in members["travel"][:MOST_AXES])
+    moved = [one for one in members["travel"] if getattr(one, "course", None)]  # An earlier release tells none.
+    drawn = "".join(axis_html(one, limits.get(one.address, [])) for one in moved[:MOST_AXES])
     return f"<p>{escape(str(members['message']))}</p>{drawn}"
 
 
