@@ -6,12 +6,15 @@ from importlib import import_module
 from typing import Any
 
 from baton.client.refusals import ClientError
+from baton.client.rehearsal_drawing import is_rehearsal, rehearsal_html
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_VALUE = 50, 12, 120
 
 
 def html_of(members: Mapping[str, Any]) -> str:
-    """Return an answer as HTML: the rows of a page, or the members of one thing."""
+    """Return an answer as HTML: a rehearsal as it is drawn, the rows of a page, or the members of one thing."""
+    if is_rehearsal(members):
+        return rehearsal_html(members)
     items = members.get("items")
     if not isinstance(items, list | tuple):
         return html_table(("", ""), [(name, value) for name, value in members.items() if is_told(value)])

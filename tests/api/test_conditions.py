@@ -12,11 +12,14 @@ import pytest
 from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
+from baton.domain.kernel import Query
+from baton.domain.views.conduct_rehearsal import Rehearse
 from baton.domain.views.run_preflight import PreflightRun
 from baton.infrastructure.postgres import pool
 from tests.support.api.rest_beamline import Beamline, beamline
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.service import Api, running_api
+from tests.support.workflows.step_json import setpoint
 
 MOST_STATEMENTS = 25
 
@@ -90,6 +93,28 @@ async def test_a_change_says_who_could_give_it(line: Beamline) -> None:
 
 
 async def test_the_conditions_of_a_run_take_few_statements(line: Beamline, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = PreflightRun(name="Load step 1", plan_id=UUID(line.plan_id))
+    at = datetime.now(UTC) + timedelta(hours=2)
+    taken = await count_statements(line, monkeypatch, asked, asked, asked.model_copy(update={"at": at}))
+    assert taken[1] < taken[2] <= MOST_STATEMENTS, taken
+
+
+async def test_the_conditions_of_a_rehearsed_plan_take_few_statements(
+    line: Beamline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contract = {"name": "Turn", "required_affordances": [], "executor_shapes": ["PROCEDURE"]}
+    capability = await line.api.create("/capabilities", {"code": f"baton.capability.t_{uuid4().hex[:8]}", **contract})
+    steps = [setpoint("bl7:rot", 1.0)]
+    recipe_id = await line.api.create("/recipes", {"name": "Turn", "capability_id": capability, "steps": steps})
+    phases = [{"recipe_id": recipe_id, "name": "Turn", "target_asset_ids": [line.rotary_id]}]
+    target = {"kind": "ConductPlan", "plan_id": line.plan_id, "name": "Load step 1", "phases": phases}
+    asked = Rehearse.model_validate({"target": target, "parts": ["conditions"]})
+    taken = await count_statements(line, monkeypatch, asked, asked)
+    assert taken[1] <= MOST_STATEMENTS, taken
+
+
+async def count_statements(line: Beamline, monkeypatch: pytest.MonkeyPatch, *asked: Query[Any]) -> list[int]:
+    """Return the number of statements that each of these takes; the first one also loads what is kept."""
     counted = [0]
     execute, task = psycopg.AsyncConnection.execute, asyncio.current_task()
 
@@ -99,11 +124,10 @@ async def test_the_conditions_of_a_run_take_few_statements(line: Beamline, monke
 
     monkeypatch.setattr(psycopg.AsyncConnection, "execute", count)
     monkeypatch.setattr(pool, "TESTED_AFTER_SECONDS", math.inf)
-    asked = PreflightRun(name="Load step 1", plan_id=UUID(line.plan_id))
     async with Runtime(Settings(database_url=line.api.database_url, app_env="test")) as runtime:
         taken = []
-        for at in (None, None, datetime.now(UTC) + timedelta(hours=2)):  # The first one also loads what is kept.
+        for query in asked:
             counted[0] = 0
-            await runtime.queries.ask(asked.model_copy(update={"at": at}), Caller.system(uuid4()))
+            await runtime.queries.ask(query, Caller.system(uuid4()))
             taken.append(counted[0])
-    assert taken[1] < taken[2] <= MOST_STATEMENTS, taken
+    return taken

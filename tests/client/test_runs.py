@@ -3,6 +3,7 @@
 import asyncio
 import io
 from collections.abc import AsyncIterator
+from html import escape
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -120,6 +121,7 @@ async def test_a_start_can_be_asked_for_and_tried_without_starting(client: Async
     assert verdict.effective_parameters == {"exposure": 0.02}
     rehearsed = await client.plans[built.plan].rehearse(exposure=0.02)
     assert (rehearsed.walked_count > 0, len(rehearsed.phases)) == (True, 1)
+    assert rehearsed._repr_html_().startswith(f"<p>{escape(rehearsed.message)}</p>")
     would = await client.plans[built.plan].start(exposure=0.02, dry_run=True)
     assert [one.event_type for one in would.would] == PLAN_LAUNCH
     assert await count_runs(client, built.plan) == before

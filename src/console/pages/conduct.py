@@ -101,7 +101,7 @@ def window_of(query: Mapping[str, str]) -> dict[str, Any]:
     return {"first_index": None if first is None else max(0, first - 1), "iteration_index": index or None}
 
 
-@conduct.region("rehearsal", asks=[GetProcedure, GetProcedureConduct], template="rehearsal.html")
+@conduct.region("rehearsal", asks=[GetProcedure, GetProcedureConduct], template="rehearsal.html", personal=True)
 async def load_held_rehearsal(queries: PageQueries) -> Context:
     """Load what is left of a held procedure as it would be walked, as far as the person may ask that."""
     id = queries.id("procedure_id")

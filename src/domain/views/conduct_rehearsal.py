@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import islice
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID, uuid5
 
 from pydantic import Field, JsonValue, model_validator
@@ -254,7 +254,7 @@ class RehearsalView(AnswerForm):
     files: tuple[str, ...]
     """The files that would be written, as far as that is known."""
     claims: tuple[RehearsedClaim, ...]
-    """The assets that it would have to itself."""
+    """The assets that it would have to itself; none where no walk was asked for."""
     twin: tuple[TwinSignalView, ...]
     """The signals that the steps touch, and the values they begin with."""
     unknown_signal_count: int
@@ -304,6 +304,7 @@ class Rehearse(Query[RehearsalView]):
     Give one of target, procedure_id and queue_id.
     """
 
+    personal: ClassVar[bool] = True
     target: Target | None = None
     """A recipe or plan."""
     procedure_id: UUID | None = None
@@ -365,7 +366,7 @@ class Rehearse(Query[RehearsalView]):
         conditions: tuple[Condition, ...] = ()
         if CONDITIONS in wanted:
             conditions = yield from self.load_conditions(call, loaded, at, found)
-        claims = yield from self.load_claims(asset_ids)
+        claims = (yield from self.load_claims(asset_ids)) if WALK in wanted else ()
         view = self.view(loaded, basis, twin, found, claims, conditions)
         return view if WALK in wanted else view.model_copy(update={"verdict": None, "fingerprint": None})
 
