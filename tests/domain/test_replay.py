@@ -24,6 +24,7 @@ from baton.domain.equipment.asset import (
     AssetFaulted,
     AssetMaintenanceEntered,
     AssetMaintenanceExited,
+    AssetOverviewSet,
     AssetPartitionRuleUpdated,
     AssetRegistered,
     AssetRelocated,
@@ -81,6 +82,7 @@ ASSET_LIFE = st.lists(
         st.builds(AssetRestored, reason=TEXTS),
         st.builds(AssetMaintenanceEntered),
         st.builds(AssetMaintenanceExited),
+        st.builds(AssetOverviewSet, signals=st.just(()), camera=TEXTS),
         st.builds(AssetFamilyAdded, family_id=FAMILIES),
         st.builds(AssetFamilyRemoved, family_id=FAMILIES),
         st.builds(AssetPartitionRuleUpdated, partition_rule=st.sampled_from([None, Affine(kind="Affine", gain=2.0)])),
@@ -290,6 +292,7 @@ def test_every_overwriting_event_is_among_those_tried() -> None:
         *(ScheduleFired, ScheduleFiringRefused),
         *(AssetRenamed, AssetDegraded, AssetFaulted, AssetRestored, AssetMaintenanceEntered, AssetMaintenanceExited),
         *(AssetSettingsUpdated, AssetRelocated, ActorDeactivated, ActorReactivated, AssetPartitionRuleUpdated),
+        AssetOverviewSet,
     }
     declared = {
         event for aggregate in REGISTRY.aggregates.values() for event in aggregate.events.values() if event.overwrites

@@ -333,6 +333,8 @@ def _page_sentence(operation: Operation, answer: Answer) -> str:
         thing = "command"
     elif operation.name.endswith("_history") or operation.name == "list_events":
         thing = "event"
+    elif operation.name == "list_step_reliability":
+        thing = "step"
     axis = operation.aggregate.axis if operation.aggregate is not None else "status"
     if operation.name == "list_waiting":
         if not items:

@@ -107,10 +107,17 @@ def load_root_scope(root: Asset) -> Reads["AssetScope"]:
 
 def refuse_part(asset: Asset, advice: str = "ask for that root") -> Reads[None]:
     """Refuse an asset that is a part of another one, and name the root."""
-    if asset.parent_id is not None:
-        root = ancestor_chain((yield from ancestors_of([asset.id])), asset.id)[-1]
-        detail = f"{asset.name} is a part of {root.name}; {advice}, {root.id}."
-        raise NotABeamlineError(detail, facts={"root_asset_id": root.id, "name": root.name})
+    if (refusal := (yield from refusal_of_part(asset, advice))) is not None:
+        raise refusal
+
+
+def refusal_of_part(asset: Asset, advice: str) -> Reads[NotABeamlineError | None]:
+    """Return the refusal of an asset that is a part of another one, with the name of the root; None for a root."""
+    if asset.parent_id is None:
+        return None
+    root = ancestor_chain((yield from ancestors_of([asset.id])), asset.id)[-1]
+    detail = f"{asset.name} is a part of {root.name}; {advice}, {root.id}."
+    return NotABeamlineError(detail, facts={"root_asset_id": root.id, "name": root.name})
 
 
 def related_asset_ids(id: UUID) -> Reads[frozenset[UUID]]:

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from baton.domain.equipment.asset import IN_SERVICE, Asset, AssetOverviewSet, asset
-from baton.domain.equipment.asset_tree import refuse_part
+from baton.domain.equipment.asset_tree import NotABeamlineError, refusal_of_part
 from baton.domain.equipment.values import InvalidAssetOverviewError, Overview, OverviewSignal
 from baton.domain.kernel import Call, JudgedVerb, Outcome
 from baton.domain.shared.reads import Reads
@@ -14,7 +14,7 @@ MOST_WATCHED = 6  # signals
 
 
 @asset.command(put="/{asset_id}/overview", allowed=IN_SERVICE)
-class SetAssetOverview(Overview, JudgedVerb[Asset, None]):
+class SetAssetOverview(Overview, JudgedVerb[Asset, NotABeamlineError | None]):
     """Say what people watch at a beamline: signals with their values and trends, and a camera's latest picture.
 
     The asset is the root of the beamline. What is given replaces what was said before.
@@ -23,10 +23,12 @@ class SetAssetOverview(Overview, JudgedVerb[Asset, None]):
     signals: Annotated[tuple[OverviewSignal, ...], Field(max_length=MOST_WATCHED)] = ()
     """The signals that are shown, in their order."""
 
-    def gather(self, asset: Asset, call: Call) -> Reads[None]:
-        yield from refuse_part(asset, "say it of that root")
+    def gather(self, asset: Asset, call: Call) -> Reads[NotABeamlineError | None]:
+        return (yield from refusal_of_part(asset, "say it of that root"))
 
-    def decide(self, asset: Asset, call: Call, facts: None) -> Outcome:
+    def decide(self, asset: Asset, call: Call, facts: NotABeamlineError | None) -> Outcome:
+        if facts is not None:
+            raise facts
         if len({one.name for one in self.signals}) < len(self.signals):
             detail = "Two watched signals have the same name; name each signal once."
             raise InvalidAssetOverviewError(detail, reason="duplicate")

@@ -55,6 +55,11 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def until_of(item: Item) -> Any:
+    """Until when the newest revision of a calibration is valid, where it says so."""
+    return item["latest_revision_valid_until"]
+
+
 def target_filters(item: Item) -> list[Asked]:
     """Every way to ask for the target of a caution."""
     kind, id = item["target"]["kind"], item["target"]["id"]
@@ -225,6 +230,10 @@ MEANT: dict[str, dict[str, Filter]] = {
         **equals("target_id", "quantity"),
         "latest_revision_status": any_of("latest_revision_status"),
         "latest_revision_source_kind": any_of("latest_revision_source_kind"),
+        "due_by": Filter(
+            lambda item: [] if until_of(item) is None else [{"due_by": until_of(item)}],
+            lambda item, asked: until_of(item) is not None and instant(until_of(item)) <= instant(asked["due_by"]),
+        ),
     },
     "list_datasets": {
         **equals("status", "intent", "producing_run_id", "subject_id"),

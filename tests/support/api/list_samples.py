@@ -152,7 +152,9 @@ async def stock_calibrations(api: Api, other: Ids) -> None:
     center = await api.create("/calibrations", {"target_id": str(uuid4()), **axis})
     source = {"kind": "Measured", "procedure_id": str(uuid4())}
     value = {"value": {"center": 1022.1}, "status": "Provisional", "source": source}
-    await api.execute(f"/calibrations/{center}/revisions", value)
+    await api.execute(f"/calibrations/{center}/revisions", {**value, "valid_until": "2999-01-01T00:00:00Z"})
+    third = await api.create("/calibrations", {"target_id": str(uuid4()), **axis})
+    await api.execute(f"/calibrations/{third}/revisions", {**value, "valid_until": "2999-06-01T00:00:00Z"})
 
 
 async def stock_data(api: Api, ids: Ids) -> None:
