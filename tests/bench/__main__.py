@@ -40,6 +40,7 @@ from tests.bench.console_record import Sizes, stock_record
 from tests.bench.control_systems import running_ioc
 from tests.bench.device_reads import measure_device_reads
 from tests.bench.foresight import measure_points
+from tests.bench.foresight_rehearsal import measure_rehearsals
 from tests.bench.gate import measure_gate
 from tests.bench.observations import BATCH, open_observation_bench, start_runs
 from tests.bench.queues import (
@@ -400,6 +401,7 @@ class Bench:
         ):
             async with open_conduct_bench(self.url, port, engine.address) as conducts:
                 await measure_points(self, port, conducts)
+                await measure_rehearsals(self, port, conducts.client)
 
     async def catch_up(self) -> None:
         """Wait until the projector has passed everything there is; what counts is from its first batch on."""
