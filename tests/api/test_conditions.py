@@ -110,7 +110,7 @@ async def test_the_conditions_of_a_rehearsed_plan_take_few_statements(
     target = {"kind": "ConductPlan", "plan_id": line.plan_id, "name": "Load step 1", "phases": phases}
     asked = Rehearse.model_validate({"target": target, "parts": ["conditions"]})
     taken = await count_statements(line, monkeypatch, asked, asked)
-    assert taken[1] <= MOST_STATEMENTS, taken
+    assert taken[1] <= MOST_STATEMENTS + 2, f"{taken}: its signals are looked up for the gates and for the walk"
 
 
 async def count_statements(line: Beamline, monkeypatch: pytest.MonkeyPatch, *asked: Query[Any]) -> list[int]:

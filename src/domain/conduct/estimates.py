@@ -56,8 +56,8 @@ class Estimate(AnswerForm):
     ends_at: Annotated[
         datetime | None,
         Field(
-            description="When it ends, if it continues. Null before the start, while held or asked to, while it waits, and "
-            "while nothing is known of a phase still to come."
+            description="When it ends, if it continues; null before the start, while held, asked to or waiting, and while "
+            "nothing is known of a phase to come."
         ),
     ] = None
     basis: Annotated[

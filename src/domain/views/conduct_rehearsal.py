@@ -299,10 +299,7 @@ NO_TWIN = TwinBasis((), NOTHING_KNOWN, {})
     refuses=[InvalidRehearsalError, RehearsalsBusyError, UnauthorizedError],
 )
 class Rehearse(Query[RehearsalView]):
-    """Walk a conduct on a twin of its signals: what would stop it, how far it moves, how long it takes.
-
-    Give one of target, procedure_id and queue_id.
-    """
+    """Walk a conduct on a twin: what would stop it, how far it moves, how long. Give target, procedure_id or queue_id."""
 
     personal: ClassVar[bool] = True
     target: Target | None = None
