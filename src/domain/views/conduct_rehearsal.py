@@ -299,7 +299,7 @@ NO_TWIN = TwinBasis((), NOTHING_KNOWN, {})
     refuses=[InvalidRehearsalError, RehearsalsBusyError, UnauthorizedError],
 )
 class Rehearse(Query[RehearsalView]):
-    """Walk a conduct on a twin: what would stop it, how far it moves, how long. Give target, procedure_id or queue_id."""
+    """Walk a conduct on a twin: what stops it, how far it moves, how long. Give target, procedure_id or queue_id."""
 
     personal: ClassVar[bool] = True
     target: Target | None = None
@@ -307,23 +307,23 @@ class Rehearse(Query[RehearsalView]):
     procedure_id: UUID | None = None
     """A procedure as it is."""
     queue_id: UUID | None = None
-    """A queue's next items."""
+    """Its next items."""
     items: Annotated[int, Field(strict=True, ge=1, le=50)] = 5
     """Number of items."""
     at: datetime | None = None
     """When it begins; else now."""
     start_from: StartingValues = StartingValues.LAST_KNOWN
-    """`now` reads the signals."""
+    """`now` reads them."""
     assume: Annotated[dict[str, JsonValue], Field(max_length=MAX_ASSUMED)] = {}
-    """Values by address or capture."""
+    """By address or capture."""
     launch: Annotated[StartLaunch | None, Internal()] = None
     procedure_ids: Annotated[tuple[UUID, ...], Internal()] = ()
     parts: SortedSet[AnsweredPart] | None = None
-    """Else the walk and, with `at`, conditions."""
+    """Else the walk; with `at`, both."""
     first_step: Annotated[int, Field(strict=True, ge=0)] = 0
-    """Number of steps left out."""
+    """Number left out."""
     limit: Annotated[int, Field(strict=True, ge=0, le=1000)] = 200
-    """Number of steps shown."""
+    """Number shown."""
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:
