@@ -90,7 +90,8 @@ def _texts_in(file: str) -> Mapping[str, FieldTexts]:
 @cache
 def _texts_of(count: int) -> Mapping[str, FieldTexts]:
     """Return what is written in the modules that are loaded, of which there are so many."""
-    loaded = [module for name, module in sys.modules.items() if name.startswith("baton.")]
+    named = tuple(sys.modules.items())  # Other threads import meanwhile.
+    loaded = [module for name, module in named if name.startswith("baton.")]
     files = [file for module in loaded if (file := getattr(module, "__file__", None) or "").endswith(".py")]
     return {name: texts for file in files for name, texts in _texts_in(file).items()}
 
