@@ -323,7 +323,7 @@ class Rehearse(Query[RehearsalView]):
     first_step: Annotated[int, Field(strict=True, ge=0)] = 0
     """Number left out."""
     limit: Annotated[int, Field(strict=True, ge=0, le=1000)] = 200
-    """Number shown."""
+    """Number of steps shown."""
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:
